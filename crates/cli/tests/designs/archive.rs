@@ -70,6 +70,30 @@ async fn output_above_its_bytes_or_characters_is_cut() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn output_that_a_notice_would_make_longer_stays() {
+    let mut talk = proxied(Dialect::Chat, &["--window", "400k"]).await;
+    let text = "z".repeat(51_210);
+    let seen = talk.send_round(&[&text]).await;
+    assert_eq!(outputs(&seen), [text]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cut_output_names_the_call_that_gives_it_back() {
+    for dialect in Dialect::ALL {
+        let mut talk = proxied(dialect, &["--window", "400k"]).await;
+        let seen = talk.send_round(&[&log(4_000)]).await;
+        let id = ref_in(&outputs(&seen)[0]).unwrap();
+        let asks = json!({"ref_id": id, "offset": 2_000, "limit": 1});
+        talk.answers
+            .say(ScriptedReply::call("tool_output_cache", asks));
+        let seen = talk.send().await;
+        let given = outputs(&seen).pop().unwrap();
+        let line = log(4_000).lines().nth(2_000).unwrap().to_owned();
+        assert!(given.contains(&line), "{dialect}: {given}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn huge_output_goes_to_a_file_that_is_named_with_its_digest() {
     let mut talk = proxied(Dialect::Chat, &["--window", "400k"]).await;
     let text = "é".repeat(204_801);
@@ -269,6 +293,27 @@ async fn compacted_history_is_a_summary_and_the_recent_messages() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn replaced_messages_are_behind_a_ref_in_the_summary() {
+    for dialect in Dialect::ALL {
+        let mut talk = proxied(
+            dialect,
+            &["--window", "28k", "--set", "KeepRecentTokens=5000"],
+        )
+        .await;
+        let seen = compacted(&mut talk).await;
+        let summary = lines(&seen);
+        let summary = summary.iter().find(|line| line.contains("SHORT-SUMMARY"));
+        let id = ref_in(summary.unwrap()).unwrap();
+        let asks = json!({"ref_id": id, "pattern": "OUTPUT-01"});
+        talk.answers
+            .say(ScriptedReply::call("tool_output_cache_grep", asks));
+        let seen = talk.send().await;
+        let found = outputs(&seen).pop().unwrap();
+        assert!(found.contains("OUTPUT-01"), "{dialect}: {found}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn summary_is_asked_for_as_a_structured_checkpoint() {
     let mut talk = proxied(
         Dialect::Chat,
@@ -430,4 +475,32 @@ fn chat_cuts_archives_and_tells_it() {
         events.iter().any(|one| one["type"] == "summarising"),
         "{events:#?}"
     );
+}
+
+#[test]
+fn chat_tells_why_a_compaction_changed_nothing() {
+    for (reply, why) in [
+        (failing(), "failed to generate summary"),
+        (ScriptedReply::text(" "), "the summary is empty"),
+        (
+            ScriptedReply::text("<summary></summary>"),
+            "the summary is empty",
+        ),
+    ] {
+        let chatted = Chatted::new(None);
+        chatted.answers.summarise(reply);
+        for _ in 0..3 {
+            let words = "word ".repeat(800);
+            chatted.answers.say(ScriptedReply::text(words));
+        }
+        chatted.answers.report_input(20_000);
+        let args = ["--preset", "archive", "--window", "30000"];
+        let keep = ["--set", "KeepRecentTokens=1000"];
+        let events = chatted.events(&[&args[..], &keep].concat(), &["Q1", "Q2", "Q3"]);
+        let begun = events.iter().find(|one| one["type"] == "summarising");
+        assert!(begun.unwrap()["messages_before"].is_u64(), "{events:#?}");
+        let ended = events.iter().find(|one| one["kind"] == "no_op").unwrap();
+        assert!(ended["note"].as_str().unwrap().contains(why), "{ended}");
+        assert_eq!(ended["messages_before"], ended["messages_after"], "{ended}");
+    }
 }

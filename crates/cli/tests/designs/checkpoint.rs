@@ -9,7 +9,7 @@ use trimtab_testkit::upstream::{ReceivedRequest, RequestOutcome};
 
 use crate::chatted::Chatted;
 use crate::proxied::Proxied;
-use crate::scripted::{all_text, failing, lines, outputs};
+use crate::scripted::{all_text, failing, lines, outputs, ref_in, refused_as_too_long};
 use crate::talk::{TASK, log};
 
 const PREFIX: &str = "Another language model started this task and produced\na summary. Use this to build on existing work and avoid duplication:";
@@ -57,6 +57,30 @@ async fn output_of_one_line_has_no_count_of_lines() {
         shown.starts_with("zzz") && shown.contains("380 tokens truncated"),
         "{shown}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn output_that_a_marker_would_make_longer_stays() {
+    let mut talk = proxied(Dialect::Chat, &[]).await;
+    let text = "z".repeat(24_010);
+    let seen = talk.send_round(&[&text]).await;
+    assert_eq!(outputs(&seen), [text]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cut_output_names_the_call_that_gives_it_back() {
+    for dialect in Dialect::ALL {
+        let mut talk = proxied(dialect, &["--window", "400k"]).await;
+        let seen = talk.send_round(&[&log(4_000)]).await;
+        let id = ref_in(&outputs(&seen)[0]).unwrap();
+        let asks = json!({"ref_id": id, "offset": 2_000, "limit": 1});
+        talk.answers
+            .say(ScriptedReply::call("tool_output_cache", asks));
+        let seen = talk.send().await;
+        let given = outputs(&seen).pop().unwrap();
+        let line = log(4_000).lines().nth(2_000).unwrap().to_owned();
+        assert!(given.contains(&line), "{dialect}: {given}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -257,6 +281,48 @@ async fn rounds_of_protected_tools_stay_behind_the_summary() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn talk_without_tools_becomes_the_messages_of_the_user_and_a_summary() {
+    for dialect in Dialect::ALL {
+        let mut talk = proxied(dialect, &[&SMALL[..], &["--window", "100k"]].concat()).await;
+        for number in 1..=4 {
+            let answer = format!("ANSWER-{number} {}", "word ".repeat(700));
+            talk.turn(&answer, &format!("QUESTION-{number}"));
+        }
+        let seen = talk.send_until_says("SHORT-SUMMARY").await;
+        let shown = lines(&seen);
+        let order = [
+            TASK,
+            "QUESTION-1",
+            "QUESTION-2",
+            "QUESTION-3",
+            "QUESTION-4",
+            PREFIX,
+        ];
+        let place = |text: &str| shown.iter().position(|line| line.contains(text));
+        let places = order.map(|text| place(text).unwrap_or_else(|| panic!("{text}: {shown:#?}")));
+        assert!(places.is_sorted(), "{dialect}: {shown:#?}");
+        assert!(place("ANSWER-").is_none(), "{dialect}: {shown:#?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replaced_messages_are_behind_a_ref_in_the_summary() {
+    for dialect in Dialect::ALL {
+        let mut talk = proxied(dialect, &SMALL).await;
+        let seen = compacted(&mut talk).await;
+        let summary = lines(&seen);
+        let summary = summary.iter().find(|line| line.contains("SHORT-SUMMARY"));
+        let id = ref_in(summary.unwrap()).unwrap();
+        let asks = json!({"ref_id": id, "pattern": "FIRST-OUTPUT"});
+        talk.answers
+            .say(ScriptedReply::call("tool_output_cache_grep", asks));
+        let seen = talk.send().await;
+        let found = outputs(&seen).pop().unwrap();
+        assert!(found.contains("FIRST-OUTPUT"), "{dialect}: {found}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn second_compaction_replaces_the_summary() {
     let mut talk = proxied(Dialect::Chat, &SMALL).await;
     talk.answers
@@ -370,6 +436,31 @@ async fn overflow_is_retried_three_times_at_most() {
     let talk = overflowing(&["--set", "CONTEXT_OVERFLOW_MAX_RETRIES=0"], 4_000).await;
     assert_ne!(talk.try_send().await.0, 200);
     assert_eq!(talk.upstream.requests().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_call_is_made_again_three_times_whatever_happened_to_calls_before() {
+    for dialect in Dialect::ALL {
+        let mut talk = proxied(dialect, &["--window", "100k"]).await;
+        for number in 0..30 {
+            talk.round(&[&format!("OUTPUT-{number} {}", log(8))]);
+        }
+        // The first call fails for good, and so the next one begins anew.
+        for _ in 0..4 {
+            talk.answers.say(refused_as_too_long());
+        }
+        assert_ne!(talk.try_send().await.0, 200, "{dialect}");
+        assert_eq!(talk.upstream.requests().len(), 4, "{dialect}");
+        for _ in 0..3 {
+            talk.answers.say(refused_as_too_long());
+        }
+        let (status, said) = talk.try_send().await;
+        assert_eq!(status, 200, "{dialect}: {said}");
+        let requests = talk.upstream.requests();
+        assert_eq!(requests.len(), 8, "{dialect}");
+        let text = all_text(requests.last().unwrap());
+        assert!(text.contains(TASK) && text.contains("OUTPUT-29"), "{text}");
+    }
 }
 
 #[test]

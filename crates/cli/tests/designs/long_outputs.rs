@@ -24,12 +24,13 @@ const SHORT: Length = Length {
     large: &[(13, 200 * KB)],
 };
 
-/// Some minutes for each preset.
+/// Some minutes for each preset. The largest output comes late, because a client sends it again
+/// with every request from then on.
 const LONG: Length = Length {
     rounds: 500,
-    window: 128_000,
-    usual: (KB, 100 * KB),
-    large: &[(211, 10 * MB), (47, MB)],
+    window: 64_000,
+    usual: (KB, 64 * KB),
+    large: &[(397, 10 * MB), (89, MB)],
 };
 
 impl Length {

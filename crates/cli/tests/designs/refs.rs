@@ -213,6 +213,26 @@ async fn placeholder_is_expanded_by_its_ref_in_rows() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn retrieved_output_names_its_images() {
+    let args = ["--set", "contextBudgetTokens=1000"];
+    let mut talk = proxied(Dialect::Messages, &args).await;
+    talk.round(&["x"]);
+    let image = json!({"type": "image", "source":
+        {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}});
+    talk.body["messages"][2]["content"][0]["content"] =
+        json!([{"type": "text", "text": numbered(1, 900)}, image]);
+    talk.round(&[&numbered(2, 900)]);
+    let seen = talk.send().await;
+    let id = ref_in(&outputs(&seen)[0]).unwrap();
+    let asks = json!({"ref_id": id, "pattern": "[image]"});
+    let found = looked_up(&mut talk, "tool_output_cache_grep", asks).await;
+    assert!(
+        found.contains("[image]") && !found.contains("No matches"),
+        "{found}"
+    );
+}
+
 /// A usage of so many tokens in all, in its four parts.
 fn used(total: u64) -> Usage {
     Usage {
@@ -313,6 +333,23 @@ async fn compacted_history_is_retain_then_summary_then_the_last_turn() {
         }
         // What the user asked for first is kept besides.
         assert!(all_text(&seen).contains(TASK), "{dialect}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replaced_messages_are_behind_a_ref_in_the_summary() {
+    for dialect in Dialect::ALL {
+        let mut talk = proxied(dialect, &["--window", "10000"]).await;
+        let seen = compacted(&mut talk, 8_000).await;
+        let summary = lines(&seen);
+        let summary = summary.iter().find(|line| line.contains("SHORT-SUMMARY"));
+        let id = ref_in(summary.unwrap()).unwrap();
+        let asks = json!({"ref_id": id, "pattern": "FIRST-OUTPUT"});
+        talk.answers
+            .say(ScriptedReply::call("tool_output_cache_grep", asks));
+        let seen = talk.send().await;
+        let found = outputs(&seen).pop().unwrap();
+        assert!(found.contains("FIRST-OUTPUT"), "{dialect}: {found}");
     }
 }
 

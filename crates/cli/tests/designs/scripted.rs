@@ -22,6 +22,11 @@ pub(crate) fn failing() -> ScriptedReply {
     })
 }
 
+/// An answer that refuses the prompt as too long, whatever its length.
+pub(crate) fn refused_as_too_long() -> ScriptedReply {
+    ScriptedReply::text("x").with_fault(ScriptedFault::Overflow { window: 8_192 })
+}
+
 /// What is answered. Clones share it.
 #[derive(Clone, Default)]
 pub(crate) struct Answers {

@@ -130,10 +130,6 @@ fn rules(
     if !rules.contains(&KeepRule::OpenCalls) {
         rules.push(KeepRule::OpenCalls);
     }
-    if let (Strategy::SlidingWindow, Some(window)) = (strategy, conditions.window) {
-        let tokens = percent(window, compaction.keep_percent);
-        rules.push(KeepRule::RecentTokens { tokens });
-    }
     if let Some(turns) = keep_turns {
         // The user's figure replaces the policy's rules for recent messages.
         rules.retain(|rule| !is_recent(rule));

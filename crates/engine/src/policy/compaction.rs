@@ -35,9 +35,10 @@ pub enum Strategy {
     Summary,
     /// Only the system messages and the newest user message, without a summary.
     Deletion,
-    /// A summary and the newest messages that fit half the window.
+    /// The same as `summary`. The design `checkpoint` has this name for conversations without
+    /// tools.
     SlidingWindow,
-    /// The same as `summary`: what `keep` selects, and a summary of the rest.
+    /// The same as `summary`. The design `checkpoint` has this name for conversations with tools.
     Selective,
     /// `selective` if tools were called, `deletion` below five messages, otherwise `sliding_window`
     /// (design `checkpoint`).

@@ -263,6 +263,15 @@ impl<'t> Screen<'t> {
         if let Some(hint) = hint {
             self.line(style::DIM, &format!("hint: {hint}"));
         }
+        // The diagnostic line of a design goes to standard error in every mode. A person who reads
+        // both streams on a terminal has just seen it.
+        let is_seen = self.terminal.is_watched() && ui::is_terminal();
+        if event.kind == SessionEventKind::Trimmed
+            && !is_seen
+            && let Some(note) = &event.note
+        {
+            self.terminal.note(note);
+        }
     }
 
     /// Prints the next piece of streamed text.
