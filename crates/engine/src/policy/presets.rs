@@ -48,7 +48,7 @@ presets![
         "checkpoint",
         "middle cut, user messages and a checkpoint summary"
     ),
-    ("turns", "whole turns, the summary in the system part"),
+    ("turns", "whole turns, the summary in the system prompt"),
     ("archive", "old outputs archived, recent messages by tokens"),
     (
         "retention",
@@ -56,7 +56,7 @@ presets![
     ),
     (
         "none",
-        "no management: what comes is sent, repaired where it is not valid"
+        "no management: requests are sent unchanged, except for repairs"
     ),
 ];
 

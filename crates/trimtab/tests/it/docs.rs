@@ -60,7 +60,7 @@ fn preset(text: &mut String, preset: &Preset, statements: &[Statement]) {
     let config = settings_of(preset);
     for part in own.chunk_by(|one, next| one.part == next.part) {
         let title = part.first().map_or("", |one| one.part.as_str());
-        let head = "| the design | here | settings |\n|---|---|---|\n";
+        let head = "| statement of the design | Trimtab | settings |\n|---|---|---|\n";
         let _ = write!(text, "\n### {title}\n\n{head}");
         for statement in part {
             let cells = [
@@ -112,7 +112,7 @@ fn names(text: &mut String, preset: &str) {
     if names.is_empty() {
         return;
     }
-    let head = "| its name | in the environment | by default | here |\n|---|---|---|---|\n";
+    let head = "| name | environment variable | default | setting here |\n|---|---|---|---|\n";
     let _ = write!(text, "\n### Names of its settings\n\n{head}");
     for name in names {
         let here = match name.note {
