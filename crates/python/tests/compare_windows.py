@@ -1,10 +1,11 @@
 """Recorded sessions through several ways to make messages fit, call by call.
 
-    python compare_windows.py TRANSCRIPT [WINDOW]
+    python compare_windows.py TRANSCRIPT [WINDOW [PAGE...]]
 
 ``TRANSCRIPT`` has Chat Completions messages, one session on each line, for example from
-``trimtab demo --transcript``. Before each answer of the model, each way is given all messages so far,
-as an agent would do it. Ways whose library is not installed are left out. Prints a table:
+``cargo run --example made_sessions``. Before each answer of the model, each way is given all messages
+so far, as an agent would do it. Ways whose library is not installed are left out. Rows of the table
+that a page has must be about the same there. The table has:
 
 - refused: windows that are too large, or in which calls and outputs do not belong together
 - cost: with a prompt cache, relative to sending everything: tokens that the window before had at
@@ -12,6 +13,8 @@ as an agent would do it. Ways whose library is not installed are left out. Print
 - in the window: names that a call took from an older output and from nowhere else, and that the
   window of that call shows
 - read back: of the others, those that the retrieval tools find
+
+headroom loads a model for most kinds of text; without it, most outputs stay as they are.
 """
 
 from __future__ import annotations
@@ -104,9 +107,9 @@ def under(preset: str) -> Callable[[int], Way]:
 
 WAYS = {
     "sending everything": everything,
-    "dropping the oldest: `trim_messages` of LangChain": trim_messages,
-    "clearing old tool results, as LangChain and providers do": clear_tool_results,
-    "compressing outputs: headroom 0.42": headroom,
+    "dropping the oldest messages: `trim_messages` of LangChain": trim_messages,
+    "clearing old tool results, as providers and LangChain do": clear_tool_results,
+    "compressing outputs: headroom": headroom,
     "Trimtab": under("steady"),
 } | {f"Trimtab, preset `{name}`": under(name) for name in ("checkpoint", "turns", "refs", "archive", "retention")}
 
@@ -157,21 +160,41 @@ def measured(sessions: list[list[Row]], make: Callable[[int], Way], window: int)
     return sums
 
 
-def main(transcript: str, window: int = 64_000) -> None:
-    lines = Path(transcript).read_text().splitlines()
-    sessions = [json.loads(line)["messages"] for line in lines]
-    whole = measured(sessions, everything, window)
-    print(f"{whole['calls']} calls, window {window:,}\n")
-    print("| | refused | tokens sent | cost | in the window | read back |\n|---|--:|--:|--:|--:|--:|")
+def row(name: str, sums: Counter[str], whole: Counter[str]) -> str:
+    return (f"| {name} | {sums['refused']} | {sums['tokens'] / whole['tokens']:.2f} "
+            f"| {sums['cost'] / whole['cost']:.2f} | {sums['shown']} | {sums['found']} "
+            f"| {sums['needed'] - sums['shown'] - sums['found']} |")
+
+
+def is_about(told: str, made: str) -> bool:
+    """True if all figures of a row are within a tenth: sessions that are made from the files of a
+    repository change with them."""
+    def figures(line: str) -> list[float]:
+        return [float(cell) for cell in line.replace("*", "").split("|")[2:-1]]
+
+    pairs = zip(figures(told), figures(made), strict=True)
+    return all(abs(one - other) <= max(0.1 * other, 0.05 if other < 5 else 5) for one, other in pairs)
+
+
+def main(transcript: str, window: str = "40000", *pages: str) -> int:
+    sessions = [json.loads(line)["messages"] for line in Path(transcript).read_text().splitlines()]
+    whole, wrong = measured(sessions, everything, int(window)), 0
+    print(f"{whole['calls']} calls, window {window}, {whole['needed']} names\n")
+    print("| | refused | tokens | cost | in the window | read back | gone |\n|---|--:|--:|--:|--:|--:|--:|")
+    told = [line for page in pages for line in Path(page).read_text().replace("**", "").splitlines()]
     for name, make in WAYS.items():
         try:
-            sums = measured(sessions, make, window)
+            made = row(name, measured(sessions, make, int(window)), whole)
         except ModuleNotFoundError as error:
             print(f"SKIPPED: {name}: {error.name} is not installed", file=sys.stderr)
             continue
-        print(f"| {name} | {sums['refused']} | {sums['tokens'] / whole['tokens']:.2f} "
-              f"| {sums['cost'] / whole['cost']:.2f} | {sums['shown']} of {sums['needed']} | {sums['found']} |")
+        print(made)
+        for line in told:
+            if line.startswith(f"| {name} |") and not is_about(line, made):
+                print(f"a page has another row: {line}", file=sys.stderr)
+                wrong = 1
+    return wrong
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], *map(int, sys.argv[2:3]))
+    sys.exit(main(*sys.argv[1:]))
