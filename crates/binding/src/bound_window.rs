@@ -20,6 +20,9 @@ pub struct BoundWindow {
     /// For each row of its list of messages, the row of the host's request that it is, byte for
     /// byte; none for a row that was changed or added.
     pub sources: Vec<Option<usize>>,
+    /// The rows without a source, as a JSON list: all that a host has to parse that keeps its own
+    /// rows.
+    pub changed: Vec<u8>,
     /// Its tokens by estimate, tool definitions included.
     pub tokens: u64,
     /// How long an answer to ask for, in tokens, where that is known.
@@ -29,11 +32,18 @@ pub struct BoundWindow {
     pub misfit: Option<String>,
 }
 
+/// A window as the host's request.
+pub(crate) struct WrittenWindow {
+    pub(crate) body: Vec<u8>,
+    pub(crate) sources: Vec<Option<usize>>,
+    pub(crate) changed: Vec<u8>,
+}
+
 /// The session's window as a request: the host's request, with the changes of the window.
 pub(crate) fn write(
     session: &mut Session,
     scan: &BodyScan<'_>,
-) -> Result<(Vec<u8>, Vec<Option<usize>>), BindingError> {
+) -> Result<WrittenWindow, BindingError> {
     session.window()?;
     let projection = session.projection();
     let mut changes = changes(projection.log(), projection.last_window(), scan.dialect());
@@ -48,15 +58,26 @@ pub(crate) fn write(
     let mismatch = |why: &dyn ToString| BindingError::Mismatch(why.to_string());
     let spliced = splice(scan, &changes).map_err(|why| mismatch(&why))?;
     if spliced.body.as_ref() == scan.body() {
-        let sources = (0..scan.rows().count()).map(Some).collect();
-        return Ok((scan.body().to_vec(), sources));
+        return Ok(WrittenWindow {
+            body: scan.body().to_vec(),
+            sources: (0..scan.rows().count()).map(Some).collect(),
+            changed: b"[]".to_vec(),
+        });
     }
     let written = BodyScan::new(&spliced.body, scan.dialect()).map_err(|why| mismatch(&why))?;
     if let Some(fault) = new_fault(scan, &written) {
         return Err(mismatch(&fault));
     }
     let sources = sources(scan, &written);
-    Ok((spliced.body.into_owned(), sources))
+    let rows = written.rows().zip(&sources);
+    let changed: Vec<&str> = rows
+        .filter_map(|(row, source)| source.is_none().then_some(row))
+        .collect();
+    Ok(WrittenWindow {
+        changed: format!("[{}]", changed.join(",")).into_bytes(),
+        sources,
+        body: spliced.body.into_owned(),
+    })
 }
 
 /// A rule that the new request breaks and the old one does not.

@@ -390,10 +390,11 @@ impl State {
             }
             Err(error) => return Err(error.into()),
         };
-        let (body, sources) = bound_window::write(&mut self.session, scan)?;
+        let written = bound_window::write(&mut self.session, scan)?;
         Ok(BoundWindow {
-            body,
-            sources,
+            body: written.body,
+            sources: written.sources,
+            changed: written.changed,
             tokens,
             max_output,
             misfit,

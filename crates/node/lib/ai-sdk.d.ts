@@ -4,6 +4,8 @@ export interface TrimtabMiddleware {
   session: Session;
   /** For `wrapLanguageModel`. */
   middleware: any;
+  /** For `generateText` and `streamText`, where the model cannot be wrapped. It cannot retry. */
+  prepareStep: (step: { messages: any[]; steps: any[] }) => Promise<{ messages: any[] }>;
   /** The retrieval tools, for `tools`. */
   tools: Record<string, any>;
 }

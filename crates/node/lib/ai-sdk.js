@@ -24,7 +24,11 @@ export function trimtabMiddleware(options = {}) {
     wrapStream: ({ params, model }) =>
       withRecovery(session, async () => model.doStream(await fit(params))),
   };
-  return { session, middleware, tools: retrievalTools(session) };
+  const prepareStep = async ({ messages, steps }) => {
+    recorded(session, steps.at(-1) ?? {});
+    return { messages: await orUnchanged(() => fitted(session, { prompt: messages }), messages) };
+  };
+  return { session, middleware, prepareStep, tools: retrievalTools(session) };
 }
 
 /** The result, whose usage was recorded. Versions of the SDK differ in the form of a figure. */
@@ -93,6 +97,7 @@ function newMessage(row) {
 }
 
 function assistantRow({ content }) {
+  if (typeof content === 'string') return callRow([], content);
   const calls = content.filter((part) => part.type === 'tool-call');
   const text = content.filter((part) => part.type === 'text').map((part) => part.text);
   const made = calls.map((call) => ({ id: call.toolCallId, name: call.toolName, args: call.input }));

@@ -3,7 +3,7 @@
 /** The requests of a conversation, which grows at its end: only new rows are encoded. */
 export class EncodedRequests {
   #field;
-  // The rows of the last request. They are copies, because a program may change its own.
+  // The rows of the last request. They are copies where a program may change its own.
   #rows = [];
   // Its JSON, and where in that its rows begin, each with the comma or bracket before it.
   #json = Buffer.alloc(0);
@@ -13,8 +13,8 @@ export class EncodedRequests {
     this.#field = field;
   }
 
-  /** The request as JSON. */
-  encode(request) {
+  /** The request as JSON. `areKept` promises that nobody changes its rows afterwards. */
+  encode(request, areKept = false) {
     const rows = isPlain(request) ? request[this.#field] : null;
     if (!Array.isArray(rows) || rows.length === 0) return asJson(request);
     const written = (name) => {
@@ -25,10 +25,10 @@ export class EncodedRequests {
     const behind = names.indexOf(this.#field) + 1;
     const head = `{${names.slice(0, behind).flatMap(written).join(',')}`;
     const tail = `${[']', ...names.slice(behind).flatMap(written)].join(',')}}`;
-    return this.#encode(Buffer.from(head), rows, Buffer.from(tail));
+    return this.#encode(Buffer.from(head), rows, Buffer.from(tail), areKept);
   }
 
-  #encode(head, rows, tail) {
+  #encode(head, rows, tail, areKept) {
     const known = this.#countKnown(rows);
     const added = rows.slice(known);
     const texts = added.map((row, at) => Buffer.from((known + at ? ',' : '[') + (JSON.stringify(row) ?? 'null')));
@@ -40,7 +40,7 @@ export class EncodedRequests {
     const moved = head.length - first;
     if (moved !== 0) this.#starts = this.#starts.map((place) => place + moved);
     this.#rows.length = known;
-    for (const row of added) this.#rows.push(copied(row));
+    for (const row of added) this.#rows.push(areKept ? row : copied(row));
     this.#json = encoded;
     return encoded;
   }
@@ -49,7 +49,9 @@ export class EncodedRequests {
   #countKnown(rows) {
     const known = this.#rows;
     const count = Math.min(rows.length, known.length);
-    for (let at = 0; at < count; at += 1) if (!isSame(rows[at], known[at])) return at;
+    for (let at = 0; at < count; at += 1) {
+      if (rows[at] !== known[at] && !isSame(rows[at], known[at])) return at;
+    }
     return count;
   }
 }

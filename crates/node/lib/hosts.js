@@ -6,13 +6,8 @@ import { TrimtabError } from './index.js';
 export class HostRows {
   rows = [];
   #places = [];
-  #byCall = new Map();
 
   add(row, place) {
-    for (const key of keys(row)) {
-      if (!this.#byCall.has(key)) this.#byCall.set(key, []);
-      this.#byCall.get(key).push(this.rows.length);
-    }
     this.rows.push(row);
     this.#places.push(place);
   }
@@ -23,14 +18,21 @@ export class HostRows {
     return window.rows.map((row, at) => {
       let source = window.sources[at];
       const isChanged = source === null;
-      if (isChanged) {
-        const known = keys(row).flatMap((key) => this.#byCall.get(key) ?? []);
-        source = known.find((place) => place > behind) ?? null;
-      }
+      if (isChanged) source = this.#find(row, behind + 1);
       if (source === null) return { row, place: null, isChanged: true };
       behind = source;
       return { row, place: this.#places[source], isChanged };
     });
+  }
+
+  /** The first row from `start` on that makes or answers one of the calls of `row`. */
+  #find(row, start) {
+    const wanted = new Set(keys(row));
+    if (wanted.size === 0) return null;
+    for (let at = start; at < this.rows.length; at += 1) {
+      if (keys(this.rows[at]).some((key) => wanted.has(key))) return at;
+    }
+    return null;
   }
 }
 

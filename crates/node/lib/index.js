@@ -45,23 +45,26 @@ export class Session {
   }
 
   window(request) {
-    return checked(() => value(this.#native.window(this.#requests.encode(request)).body));
+    return checked(() => value(this.#native.window(this.#requests.encode(request))));
   }
 
   async windowAsync(request) {
     try {
-      return value((await this.#native.windowAsync(this.#requests.encode(request))).body);
+      return value(await this.#native.windowAsync(this.#requests.encode(request)));
     } catch (error) {
       throw typed(error);
     }
   }
 
-  async windowRows(rows, tools) {
+  /** `areKept` promises that nobody changes the rows afterwards. */
+  async windowRows(rows, tools, areKept = false) {
     const request = tools ? { [this.#list]: rows, tools } : { [this.#list]: rows };
     try {
-      const { body, sources, ...figures } = await this.#native.windowAsync(this.#requests.encode(request));
+      const encoded = this.#requests.encode(request, areKept);
+      const { changed, sources, ...figures } = await this.#native.rowsAsync(encoded);
       const own = sources.map((at) => (at < 0 ? null : at));
-      return { rows: value(body)[this.#list], sources: own, ...figures };
+      const others = value(changed).values();
+      return { rows: own.map((at) => (at === null ? others.next().value : rows[at])), sources: own, ...figures };
     } catch (error) {
       throw typed(error);
     }

@@ -31,17 +31,36 @@ export function trimtabMiddleware(options = {}) {
   return createMiddleware({ name: 'trimtab', tools, wrapModelCall });
 }
 
+// What was converted for the last call of a session: an agent calls with the same objects, and
+// some more.
+const KEPT = new WeakMap();
+
 /** The messages to send. */
 export async function fitted(session, request) {
   const rows = new HostRows();
   const system = request.systemMessage?.content ?? request.systemPrompt;
   if (system?.length > 0) rows.add({ role: 'system', content: system }, null);
-  for (const message of request.messages) rows.add(rowOf(message), message);
+  const last = KEPT.get(session) ?? [];
+  const kept = request.messages.map((message, at) => (isKept(message, last[at]) ? last[at] : converted(message)));
+  KEPT.set(session, kept);
+  for (const { row, message } of kept) rows.add(row, message);
   const tools = (request.tools ?? []).map((one) => convertToOpenAITool(one));
-  const sent = rows.sent(await session.windowRows(rows.rows, tools));
+  const sent = rows.sent(await session.windowRows(rows.rows, tools, true));
   return sent
     .filter(({ row, place }) => row.role !== 'system' || place)
     .map(({ row, place, isChanged }) => messageOf(row, place, isChanged));
+}
+
+/** A message with its row. What it holds may be changed in place, if it is not a text. */
+function converted(message) {
+  const { content, tool_calls: calls } = message;
+  const row = rowOf(message);
+  if (typeof content === 'string') return { message, content, calls, row };
+  return { message, content: null, calls, row: structuredClone(row) };
+}
+
+function isKept(message, kept) {
+  return message === kept?.message && message.content === kept.content && message.tool_calls === kept.calls;
 }
 
 function rowOf(message) {

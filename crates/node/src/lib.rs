@@ -20,13 +20,13 @@ fn thrown(error: BindingError) -> Error {
     Error::new(Status::GenericFailure, format!("{kind}: {error}"))
 }
 
-/// The request to send.
-#[napi(object, js_name = "Window")]
-pub struct NodeWindow {
-    /// The request as JSON.
-    pub body: String,
+/// The rows to send.
+#[napi(object, js_name = "WindowRows")]
+pub struct NodeRows {
     /// For each row, the row of the request that it is; -1 for another one.
     pub sources: Vec<i32>,
+    /// Those others, as a JSON list.
+    pub changed: String,
     /// Its tokens by estimate.
     pub tokens: f64,
     /// How long an answer to ask for, in tokens.
@@ -35,7 +35,7 @@ pub struct NodeWindow {
     pub misfit: Option<String>,
 }
 
-impl NodeWindow {
+impl NodeRows {
     fn new(window: BoundWindow) -> Result<Self> {
         let row = |source: Option<usize>| source.and_then(|at| i32::try_from(at).ok());
         Ok(Self {
@@ -44,7 +44,7 @@ impl NodeWindow {
                 .into_iter()
                 .map(|at| row(at).unwrap_or(-1))
                 .collect(),
-            body: text(window.body)?,
+            changed: text(window.changed)?,
             tokens: window.tokens as f64,
             max_output: window.max_output.map(|tokens| tokens as f64),
             misfit: window.misfit,
@@ -80,14 +80,30 @@ pub struct WindowTask {
 
 impl Task for WindowTask {
     type Output = BoundWindow;
-    type JsValue = NodeWindow;
+    type JsValue = String;
 
     fn compute(&mut self) -> Result<BoundWindow> {
         self.session.window(&self.request).map_err(thrown)
     }
 
-    fn resolve(&mut self, _: Env, window: BoundWindow) -> Result<NodeWindow> {
-        NodeWindow::new(window)
+    fn resolve(&mut self, _: Env, window: BoundWindow) -> Result<String> {
+        text(window.body)
+    }
+}
+
+/// The same for rows.
+pub struct RowsTask(WindowTask);
+
+impl Task for RowsTask {
+    type Output = BoundWindow;
+    type JsValue = NodeRows;
+
+    fn compute(&mut self) -> Result<BoundWindow> {
+        self.0.compute()
+    }
+
+    fn resolve(&mut self, _: Env, window: BoundWindow) -> Result<NodeRows> {
+        NodeRows::new(window)
     }
 }
 
@@ -104,19 +120,22 @@ impl NativeSession {
         Ok(Self(Arc::new(session)))
     }
 
-    /// The request to send.
+    /// The request to send, as JSON.
     #[napi]
-    pub fn window(&self, request: Buffer) -> Result<NodeWindow> {
-        NodeWindow::new(self.0.window(&request).map_err(thrown)?)
+    pub fn window(&self, request: Buffer) -> Result<String> {
+        text(self.0.window(&request).map_err(thrown)?.body)
     }
 
     /// The same on another thread.
     #[napi]
     pub fn window_async(&self, request: Buffer) -> AsyncTask<WindowTask> {
-        AsyncTask::new(WindowTask {
-            session: Arc::clone(&self.0),
-            request: request.to_vec(),
-        })
+        AsyncTask::new(self.task(&request))
+    }
+
+    /// The rows to send, made on another thread.
+    #[napi]
+    pub fn rows_async(&self, request: Buffer) -> AsyncTask<RowsTask> {
+        AsyncTask::new(RowsTask(self.task(&request)))
     }
 
     /// The request for a summary, if it is time for one.
@@ -193,6 +212,15 @@ impl NativeSession {
     #[napi]
     pub fn usage(&self) -> Result<String> {
         text(self.0.usage_json().map_err(thrown)?)
+    }
+}
+
+impl NativeSession {
+    fn task(&self, request: &[u8]) -> WindowTask {
+        WindowTask {
+            session: Arc::clone(&self.0),
+            request: request.to_vec(),
+        }
     }
 }
 

@@ -31,18 +31,21 @@ function output(part) {
   return lines.join('\n');
 }
 
-async function aiSdk(url, name, window) {
+async function aiSdk(url, name, window, usesStep) {
   const { generateText, jsonSchema, stepCountIs, wrapLanguageModel } = await import('ai');
   const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
   const { trimtabMiddleware } = await import('trimtab/ai-sdk');
   let model = createOpenAICompatible({ name: 'test', baseURL: url, apiKey: 'none' })(name);
   let tools = { fetch: { description: 'Fetch a part.', inputSchema: jsonSchema(PART), execute: ({ part }) => output(part) } };
+  let prepareStep;
   if (window) {
     const context = trimtabMiddleware(options(window));
-    model = wrapLanguageModel({ model, middleware: context.middleware });
+    if (usesStep) ({ prepareStep } = context);
+    else model = wrapLanguageModel({ model, middleware: context.middleware });
     tools = { ...tools, ...context.tools };
   }
-  const result = await generateText({ model, tools, prompt: TASK, maxRetries: 0, stopWhen: stepCountIs(100) });
+  const stopWhen = stepCountIs(100);
+  const result = await generateText({ model, tools, prompt: TASK, maxRetries: 0, stopWhen, prepareStep });
   return result.text;
 }
 
@@ -100,7 +103,8 @@ async function agentsRun(url, name, window, usesFilter) {
 }
 
 const ADAPTERS = {
-  'ai-sdk': { package: 'ai', run: aiSdk },
+  'ai-sdk': { package: 'ai', run: (...args) => aiSdk(...args, false) },
+  'ai-sdk-step': { package: 'ai', run: (...args) => aiSdk(...args, true), cannotRetry: true },
   langchain: { package: 'langchain', run: langchain },
   mastra: { package: '@mastra/core', run: mastra },
   'openai-agents': { package: '@openai/agents', run: (...args) => agentsRun(...args, false) },

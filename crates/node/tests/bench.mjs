@@ -73,11 +73,14 @@ const rust = library(process.argv[2]);
 const [session, adapted] = [new Session({ window: WINDOW }), new Session({ window: WINDOW })];
 const taken = { Rust: [], trimtab: [], 'trimtab/langchain': [], trimMessages: [] };
 let size;
+const steps = [...grown(rows(MESSAGES))];
+// An agent keeps its messages, and adds to them.
+const hosted = steps.at(-1).map(message);
 // All in turn at each step, so that other work on the machine slows all of them.
-for (const step of grown(rows(MESSAGES))) {
+for (const step of steps) {
   const request = { messages: step };
   const encoded = JSON.stringify(request);
-  const messages = step.map(message);
+  const messages = hosted.slice(0, step.length);
   const trim = () => trimMessages(messages, { maxTokens: WINDOW, strategy: 'last', tokenCounter: tokens });
   taken.Rust.push(await rust.call(encoded));
   taken.trimtab.push(await milliseconds(() => session.window(request)));

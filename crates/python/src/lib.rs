@@ -52,6 +52,12 @@ impl PythonWindow {
         self.0.sources.clone()
     }
 
+    /// The rows without one, as a JSON list.
+    #[getter]
+    fn changed<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0.changed)
+    }
+
     /// Its tokens by estimate.
     #[getter]
     fn tokens(&self) -> u64 {

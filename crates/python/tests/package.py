@@ -181,9 +181,33 @@ class Package(unittest.TestCase):
         body["messages"][1]["tool_calls"][0]["function"]["arguments"] = '{"now": 1}'
         self.assertEqual(session.window(body)["messages"], body["messages"])
 
+    def test_langchain_messages_are_converted_as_they_are_now(self) -> None:
+        try:
+            from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+            from trimtab.langchain import HostMemory, converted
+        except ModuleNotFoundError as error:
+            self.skipTest(f"{error.name} is not installed")
+        draw, memory, messages = random.Random(1), HostMemory([], {}), []
+        parts = ["a", [{"type": "text", "text": "b"}], "c" * 9]
+        calls = [{"id": "1", "name": "read", "args": {"path": "x"}}]
+        changes = [
+            lambda message: setattr(message, "content", draw.choice(parts)),
+            lambda message: isinstance(message.content, list) and message.content[0].update(text=str(draw.random())),
+            lambda message: isinstance(message, AIMessage) and message.tool_calls[0]["args"].update(path=str(draw.random())),
+        ]
+        for _ in range(500):
+            messages = messages[: draw.randint(0, 20)]
+            for kind in draw.sample((HumanMessage, AIMessage, ToolMessage), draw.randint(1, 3)):
+                more = {AIMessage: {"tool_calls": calls}, ToolMessage: {"tool_call_id": "1"}}.get(kind, {})
+                messages.append(kind(draw.choice(parts), **more).model_copy(deep=True))
+            draw.choice(changes)(draw.choice(messages))
+            memory = memory.next(messages, [])
+            rows = [kept.row for kept in memory.messages]
+            self.assertEqual(rows, [converted(message).row for message in messages])
+
     def test_documented_code_compiles_and_its_imports_exist(self) -> None:
         root, checked = Path(__file__).parents[3], 0
-        for page in [root / "crates/python/README.md", *root.glob("docs/**/*.md")]:
+        for page in [root / "README.md", root / "crates/python/README.md", *root.glob("docs/**/*.md")]:
             for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
                 for node in ast.walk(ast.parse(block, str(page))):
                     if isinstance(node, (ast.Import, ast.ImportFrom)):

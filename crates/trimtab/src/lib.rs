@@ -72,7 +72,7 @@ pub use trimtab_model as model;
 pub use trimtab_store as store;
 pub use trimtab_wire as wire;
 
-/// The examples of the README, run as they are printed.
+/// The examples of the guide, run as they are printed.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct ReadmeExamples;
+#[doc = include_str!("../../../docs/guides/rust.md")]
+struct GuideExamples;

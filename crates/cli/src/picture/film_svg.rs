@@ -24,11 +24,17 @@ pub(super) fn class_of(region: FilmRegion) -> &'static str {
 /// The strip with its axis. Texts stand beside the drawing, so that they keep their size on a
 /// small screen.
 pub(super) fn drawn(picture: &SessionPicture) -> String {
-    let columns = &picture.film.columns;
     let scale = Scale::of(picture);
+    let attributes = "role=\"img\" aria-label=\"tokens sent at each call\"";
+    let svg = strip(picture, &scale, attributes);
+    svg + &labels(picture, &scale)
+}
+
+/// The strip alone, stretched to its frame.
+pub(super) fn strip(picture: &SessionPicture, scale: &Scale, attributes: &str) -> String {
+    let columns = &picture.film.columns;
     let mut svg = format!(
-        "<svg viewBox=\"0 0 {} {HEIGHT}\" preserveAspectRatio=\"none\" role=\"img\" \
-         aria-label=\"tokens sent at each call\">",
+        "<svg viewBox=\"0 0 {} {HEIGHT}\" preserveAspectRatio=\"none\" {attributes}>",
         columns.len().max(1)
     );
     let mut first = 0;
@@ -36,14 +42,14 @@ pub(super) fn drawn(picture: &SessionPicture) -> String {
         let here = columns.iter().skip(first);
         let count = here.take_while(|column| column.scene == number).count();
         let within = columns.get(first..first + count).unwrap_or_default();
-        draw_scene(&mut svg, &scale, scene, (first, within));
+        draw_scene(&mut svg, scale, scene, (first, within));
         first += count;
     }
     for (_, sizes, _) in &picture.others {
-        polyline(&mut svg, &scale, "", sizes.iter().copied());
+        polyline(&mut svg, scale, "", sizes.iter().copied());
     }
     let whole = columns.iter().map(|column| column.whole);
-    polyline(&mut svg, &scale, "all", whole);
+    polyline(&mut svg, scale, "all", whole);
     let limit = scale.y(picture.window);
     if picture.window as f64 <= scale.top {
         let width = columns.len();
@@ -53,12 +59,13 @@ pub(super) fn drawn(picture: &SessionPicture) -> String {
         );
     }
     svg.push_str("</svg>");
-    svg.push_str(&labels(picture, &scale));
     svg
 }
 
-struct Scale {
-    top: f64,
+/// How high a number of tokens is drawn.
+pub(super) struct Scale {
+    /// The tokens at the upper end.
+    pub(super) top: f64,
 }
 
 impl Scale {
@@ -72,12 +79,21 @@ impl Scale {
         }
     }
 
+    /// Room for everything that the session has.
+    pub(super) fn of_whole(picture: &SessionPicture) -> Self {
+        let whole = picture.film.columns.iter().map(|column| column.whole);
+        let largest = whole.max().unwrap_or(0).max(picture.window);
+        Self {
+            top: largest as f64 * 1.04,
+        }
+    }
+
     fn y(&self, tokens: u64) -> f64 {
         HEIGHT * (1.0 - (tokens as f64 / self.top).min(1.0))
     }
 
     /// The place above the floor, in percent of the height.
-    fn place(&self, tokens: u64) -> f64 {
+    pub(super) fn place(&self, tokens: u64) -> f64 {
         100.0 - self.y(tokens) / HEIGHT * 100.0
     }
 }

@@ -1,9 +1,11 @@
-//! A session as a page to share: one file, no scripts, nothing fetched.
+//! A session as a page or an image to share: one file, no scripts, nothing fetched.
 //!
-//! `film_svg` draws the film strip, this module writes the words and figures around it.
+//! `film_svg` draws the film strip, `image` makes an image of it, and this module writes the words
+//! and figures of the page around it.
 
 mod axis;
 mod film_svg;
+mod image;
 mod page_style;
 
 use std::fmt::Write as _;
@@ -16,7 +18,7 @@ use crate::proxy::savings::dollars;
 use crate::ui::number::{counted, percent, short};
 
 pub use axis::ticks;
-pub use page_style::STYLE;
+pub use page_style::{COLOURS, STYLE};
 
 /// A session under one preset, beside others.
 pub struct SessionPicture {
@@ -126,11 +128,16 @@ impl SessionPicture {
             "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
              <meta name=\"color-scheme\" content=\"light dark\">\
-             <title>{title} - Trimtab</title><style>{STYLE}</style>\
+             <title>{title} - Trimtab</title><style>{COLOURS}{STYLE}</style>\
              <h1>{title}</h1><p>{}</p>{}</html>\n",
             byline(),
             self.section()
         )
+    }
+
+    /// The headline and the film as an SVG image.
+    pub fn image(&self) -> String {
+        image::drawn(self)
     }
 }
 

@@ -1,12 +1,18 @@
-//! The style of a page to share, light and dark, down to 420 pixels.
+//! The style of pictures, light and dark, and of pages down to 420 pixels.
 
-/// The style of the page and of the film.
-pub const STYLE: &str = "\
+/// Colours, and how the bands of a film are filled.
+pub const COLOURS: &str = "\
 :root{--ink:#1b2430;--soft:#566274;--line:#dde1e8;--page:#fff;--sunk:#f2f4f7;--bad:#c42b2b;\
 --system:#7d8796;--user:#2f7fd6;--assistant:#14936b;--output:#e0a52e;--ours:#a254c7}\
 @media(prefers-color-scheme:dark){:root{--ink:#e6ebf2;--soft:#9aa7b8;--line:#303a47;--page:#12161c;\
 --sunk:#1a2029;--bad:#ff8080;--system:#8a96a8;--user:#4d9bea;--assistant:#34b68a;--output:#e2b04a;\
 --ours:#bf7fe0}}\
+.system{fill:var(--system);background:var(--system)}.user{fill:var(--user);background:var(--user)}\
+.assistant{fill:var(--assistant);background:var(--assistant)}\
+.output{fill:var(--output);background:var(--output)}.ours{fill:var(--ours);background:var(--ours)}";
+
+/// The style of a page and of the film in it.
+pub const STYLE: &str = "\
 body{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;\
 color:var(--ink);background:var(--page)}\
 h1{font-size:1.4rem;line-height:1.25;margin:0;overflow-wrap:anywhere}p{color:var(--soft)}\
@@ -18,9 +24,6 @@ h1{font-size:1.4rem;line-height:1.25;margin:0;overflow-wrap:anywhere}p{color:var
 .film .limit{left:6px;color:var(--bad)}\
 .film .other{right:4px;padding:0 4px;border-radius:3px;background:var(--page);opacity:.85;\
 transform:translateY(50%)}.film .calls{top:calc(100% + 2px);right:0}\
-.system{fill:var(--system);background:var(--system)}.user{fill:var(--user);background:var(--user)}\
-.assistant{fill:var(--assistant);background:var(--assistant)}\
-.output{fill:var(--output);background:var(--output)}.ours{fill:var(--ours);background:var(--ours)}\
 .film polyline{fill:none;stroke:var(--ink);stroke-opacity:.45;vector-effect:non-scaling-stroke}\
 .film .all{stroke-dasharray:2 3;stroke-opacity:1}\
 .film line{stroke:var(--bad);vector-effect:non-scaling-stroke}\

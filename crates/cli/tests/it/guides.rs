@@ -69,7 +69,10 @@ static COMMANDS: [(&str, Runner); 21] = [
         "pip install dist/",
         Other("test", "--force-reinstall \"$built\"/python/*.whl"),
     ),
-    ("npm install", Other("test", "-xzf \"$built\"/node/*.tgz")),
+    (
+        "npm install",
+        Other("test", "npm install --prefix \"$adapters/fresh\""),
+    ),
     (
         "cargo run -p trimtab --example ten_lines",
         Other("crates/trimtab/examples/ten_lines.rs", "#[test]"),

@@ -164,6 +164,13 @@ fn picture_is_one_file_with_a_headline_in_money() {
     let page = fs::read_to_string(&out).unwrap();
     assert!(page.contains(" tokens instead of "), "{page}");
     assert!(page.contains(" would not fit the window"), "{page}");
+    let image = folder.join("out.svg").display().to_string();
+    let args = ["inspect", &file.display().to_string(), "--svg", &image];
+    let outcome = trimtab(&args);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let image = fs::read_to_string(&image).unwrap();
+    assert!(image.starts_with("<svg xmlns=") && image.contains(">Under steady, "));
+    assert!(!image.contains("<script") && image.matches("http").count() == 1);
     let outcome = trimtab(&["inspect", EXAMPLE, "--html", "/nowhere/out.html"]);
     assert_eq!(outcome.code, 2, "{}", outcome.stderr);
     assert!(outcome.stderr.contains("hint:"), "{}", outcome.stderr);

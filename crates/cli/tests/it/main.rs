@@ -20,6 +20,7 @@ mod hook;
 mod inspect;
 mod models;
 mod output;
+mod readme;
 mod replay;
 mod run;
 mod sbom;

@@ -1,6 +1,7 @@
 //! `trimtab demo`.
 
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
@@ -52,6 +53,24 @@ fn demo_session_fits_and_costs_less() {
         "${counted} counted by the proxy, ${saved} by the provider"
     );
     assert!(number("/counted/saved") < counted, "{stdout}");
+    // The README tells two figures.
+    for (what, told) in [("tokens", "fewer tokens"), ("dollars", "less money")] {
+        let [with, without] = ["with", "without"].map(|run| number(&format!("/{run}/{what}")));
+        let percent = (1.0 - with / without) * 100.0;
+        let figure = told_percent(told);
+        assert!(
+            (figure - percent).abs() <= 1.0,
+            "README: {figure} % {told}; the demo: {percent:.1} %"
+        );
+    }
+}
+
+/// The percentage that the README tells before these words.
+fn told_percent(words: &str) -> f64 {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let readme = std::fs::read_to_string(path).unwrap();
+    let (before, _) = readme.split_once(&format!(" % {words}")).unwrap();
+    before.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
 #[test]

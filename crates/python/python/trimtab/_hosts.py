@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from threading import Lock
-from typing import Any, Callable, Iterator, NamedTuple, TypeVar
+from typing import Any, Callable, Iterable, Iterator, NamedTuple, TypeVar
 
 from ._native import TrimtabError
 from .session import GREP_TOOL, READ_TOOL, Session, WindowRows
@@ -51,14 +51,16 @@ class HostRows:
     def __init__(self) -> None:
         self.rows: list[dict[str, Any]] = []
         self._places: list[Any] = []
-        self._by_call: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
 
     def add(self, row: dict[str, Any], place: Any) -> None:
         """Adds a row. ``place`` is whatever finds the original again."""
-        for key in _keys(row):
-            self._by_call[key].append(len(self.rows))
         self.rows.append(row)
         self._places.append(place)
+
+    def extend(self, rows: Iterable[dict[str, Any]], places: Iterable[Any]) -> None:
+        """Adds many rows."""
+        self.rows.extend(rows)
+        self._places.extend(places)
 
     def sent(self, window: WindowRows) -> Iterator[SentRow]:
         """The rows of a window with the places that they come from."""
@@ -66,20 +68,27 @@ class HostRows:
         for row, source in zip(window.rows, window.sources):
             is_changed = source is None
             if source is None:
-                found = (at for key in _keys(row) for at in self._by_call[key] if at > behind)
-                source = next(found, None)
+                source = self._find(row, behind + 1)
             if source is None:
                 yield SentRow(row, None, True)
             else:
                 behind = source
                 yield SentRow(row, self._places[source], is_changed)
 
+    def _find(self, row: dict[str, Any], start: int) -> int | None:
+        """The first row from ``start`` on that makes or answers one of the calls of ``row``."""
+        wanted = _keys(row)
+        if not wanted:
+            return None
+        places = range(start, len(self.rows))
+        return next((at for at in places if not wanted.isdisjoint(_keys(self.rows[at]))), None)
 
-def _keys(row: dict[str, Any]) -> list[tuple[str, str]]:
+
+def _keys(row: dict[str, Any]) -> set[tuple[str, str]]:
     """The calls that a row makes or answers."""
     if row["role"] == "tool":
-        return [("output", row.get("tool_call_id", ""))]
-    return [("call", call["id"]) for call in row.get("tool_calls") or ()]
+        return {("output", row.get("tool_call_id", ""))}
+    return {("call", call["id"]) for call in row.get("tool_calls") or ()}
 
 
 def call_row(calls: list[tuple[str, str, Any]], content: Any) -> dict[str, Any]:
@@ -98,9 +107,13 @@ def output_row(call_id: str, content: Any) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": call_id, "content": content}
 
 
+# Made once: ``json.dumps`` with arguments makes one for each call.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)
+
+
 def text_of(value: Any) -> str:
     """A value as text: JSON unless it is a text already."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return value if isinstance(value, str) else _ENCODER.encode(value)
 
 
 def row_text(row: dict[str, Any]) -> str:

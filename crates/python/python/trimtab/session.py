@@ -38,7 +38,7 @@ class WindowRows:
     """The rows to send."""
 
     rows: list[Any]
-    """The rows as JSON values."""
+    """The rows: those of the request where they are unchanged, others as JSON values."""
     sources: list[int | None]
     """For each row, the row of the request that it is; None if it was changed or added."""
     tokens: int
@@ -78,6 +78,8 @@ class Session:
         self._list = "input" if dialect == "responses" else "messages"
         self._native = NativeSession(as_json(options))
         self._requests = EncodedRequests(self._list)
+        self._host_memory: Any = None
+        """What an adapter remembers between two calls."""
 
     def window(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """The request to send instead of ``request``, which has the whole conversation."""
@@ -95,12 +97,19 @@ class Session:
         self, rows: Sequence[Any], tools: Sequence[Any] | None = None
     ) -> WindowRows:
         """The rows to send instead of ``rows``, and which of them are unchanged."""
-        request: dict[str, Any] = {self._list: list(rows)}
+        return self._window_rows(list(rows), tools, are_kept=False)
+
+    def _window_rows(
+        self, rows: list[Any], tools: Sequence[Any] | None, *, are_kept: bool
+    ) -> WindowRows:
+        """``are_kept`` promises that nobody changes the rows afterwards."""
+        request: dict[str, Any] = {self._list: rows}
         if tools is not None:
             request["tools"] = tools
-        made = self._native.window(self._requests.encode(request))
-        sent = json.loads(made.body)[self._list]
-        return WindowRows(sent, made.sources, made.tokens, made.max_output, made.misfit)
+        made = self._native.window(self._requests.encode(request, are_kept=are_kept))
+        changed, sources = iter(json.loads(made.changed)), made.sources
+        sent = [next(changed) if at is None else rows[at] for at in sources]
+        return WindowRows(sent, sources, made.tokens, made.max_output, made.misfit)
 
     def check(self, request: Mapping[str, Any]) -> dict[str, Any] | None:
         """The request for a summary, if it is time for one; ``answer`` takes the summary.

@@ -60,6 +60,9 @@ pub struct DemoArgs {
     /// Address and port to listen on [default: 127.0.0.1:8787, or a free port]
     #[arg(long, value_name = "ADDRESS", value_parser = parse_listen)]
     pub listen: Option<SocketAddr>,
+    /// Print the session as a transcript for `inspect`, `compact` and `replay`, and exit
+    #[arg(long, conflicts_with_all = ["once", "window", "preset", "listen"])]
+    pub transcript: bool,
 }
 
 /// The first part of `trimtab demo --help`.
@@ -82,11 +85,15 @@ Examples:
   trimtab demo
   trimtab demo --once --window 32k
   trimtab demo --once --preset refs --json
+  trimtab demo --transcript > session.json
 
 Exit codes: 0 success, 1 failure, 2 wrong arguments.";
 
 /// Runs the verb.
 pub fn run(args: &DemoArgs, common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
+    if args.transcript {
+        return Ok(terminal.json(&DemoSession::make().transcript(MODEL))?);
+    }
     block_on(async {
         // Register before serving, so that no signal is lost.
         let mut orders = SignalOrders::new()?;

@@ -4,9 +4,9 @@
 //! text, as a table row or as JSON before the next one is read.
 
 pub mod faults;
-mod html;
 mod message;
 pub mod outputs;
+mod pictures;
 pub mod report;
 pub mod table;
 pub mod text;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use trimtab_wire::transcript::{Conversation, ReadError, TranscriptReader};
 
-use self::html::LongestConversation;
+use self::pictures::LongestConversation;
 use self::report::InspectReport;
 use self::table::{InspectTotals, TableLayout};
 use crate::common::CommonArgs;
@@ -46,6 +46,9 @@ pub struct InspectArgs {
     /// Draw the longest conversation under every preset, as a page in this file
     #[arg(long, value_name = "OUT.html", conflicts_with = "message")]
     pub html: Option<PathBuf>,
+    /// Draw the longest conversation under the preset of the settings, as an image in this file
+    #[arg(long, value_name = "OUT.svg", conflicts_with = "message")]
+    pub svg: Option<PathBuf>,
 }
 
 /// The first part of `trimtab inspect --help`.
@@ -68,6 +71,7 @@ Examples:
   trimtab inspect runs.jsonl --all               every conversation in full
   trimtab inspect session.json --message 15      one message in full
   trimtab inspect session.json --html out.html   a picture to share
+  trimtab inspect session.json --svg out.svg     the same as an image
   trimtab inspect runs.jsonl --json | jq -c 'select(.faults != []) | .id'
   cat session.json | trimtab inspect -
 
@@ -96,7 +100,8 @@ pub fn run(
         held: None,
         totals: InspectTotals::default(),
     };
-    let mut longest = args.html.as_ref().map(|_| LongestConversation::default());
+    let is_drawn = args.html.is_some() || args.svg.is_some();
+    let mut longest = is_drawn.then(LongestConversation::default);
     let mut wrong = false;
     for path in &args.files {
         let reading = (&mut models, longest.as_mut());
@@ -111,8 +116,8 @@ pub fn run(
         }
     }
     printer.finish(terminal)?;
-    if let (Some(longest), Some(path)) = (longest, &args.html) {
-        longest.write(path, common)?;
+    if let Some(longest) = longest {
+        longest.draw(args, common)?;
     }
     if wrong {
         Err(Failure::AlreadyReported)

@@ -47,8 +47,9 @@ pub fn page(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
          <meta name=\"color-scheme\" content=\"light dark\">\
-         <title>Replay - Trimtab</title><style>{STYLE}{}</style>\
+         <title>Replay - Trimtab</title><style>{STYLE}{}{}</style>\
          <h1>Replay, window of {window} tokens</h1><p>{}</p>{}",
+        crate::picture::COLOURS,
         crate::picture::STYLE,
         byline(),
         about(rows)

@@ -60,6 +60,36 @@ impl DemoSession {
             DemoStep::User(_) => None,
         })
     }
+
+    /// The session as Chat Completions messages, which the other verbs read.
+    pub(super) fn transcript(&self, model: &str) -> Value {
+        let mut messages = vec![json!({"role": "system", "content": self.system})];
+        for step in &self.steps {
+            match step {
+                DemoStep::User(text) => messages.push(json!({"role": "user", "content": text})),
+                DemoStep::Model(round) => messages.extend(round.chat_messages()),
+            }
+        }
+        json!({"id": "web-shop", "model": model, "messages": messages})
+    }
+}
+
+impl DemoRound {
+    fn chat_messages(&self) -> Vec<Value> {
+        let calls = self.calls.iter().map(|call| {
+            let function = json!({"name": call.tool, "arguments": call.arguments.to_string()});
+            json!({"id": call.id, "type": "function", "function": function})
+        });
+        let mut answer = json!({"role": "assistant", "content": self.text});
+        if !self.calls.is_empty() {
+            answer["tool_calls"] = calls.collect();
+        }
+        let outputs = self
+            .calls
+            .iter()
+            .map(|call| json!({"role": "tool", "tool_call_id": call.id, "content": call.output}));
+        std::iter::once(answer).chain(outputs).collect()
+    }
 }
 
 /// The tools of the agent, as Messages defines them.

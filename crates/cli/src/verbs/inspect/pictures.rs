@@ -1,4 +1,4 @@
-//! `--html`: the longest conversation of the files as a picture, under all presets.
+//! `--html` and `--svg`: the longest conversation of the files as a picture.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use trimtab_model::Message;
 use trimtab_model::estimate::Measure;
 use trimtab_wire::transcript::Conversation;
 
+use super::InspectArgs;
 use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::picture::SessionPicture;
@@ -56,23 +57,39 @@ impl LongestConversation {
         });
     }
 
-    /// Writes the picture to a file.
-    pub(super) fn write(self, path: &Path, common: &CommonArgs) -> Result<(), Failure> {
+    /// Writes the pictures that were asked for.
+    pub(super) fn draw(self, args: &InspectArgs, common: &CommonArgs) -> Result<(), Failure> {
         let Some(source) = self.found else {
             let hint = "give a file with a conversation";
             return Err(Failure::input("there is no conversation to draw", hint));
         };
         let chosen = settings::load(common, &[])?.policy;
-        let page = source.picture(chosen)?.page();
-        std::fs::write(path, page).map_err(|error| {
-            let hint = "give a path in a folder that you may write to";
-            Failure::input(format!("{}: cannot write: {error}", path.display()), hint)
-        })
+        // Only the page shows other presets.
+        let others: Vec<&str> = PRESETS
+            .iter()
+            .map(|preset| preset.name)
+            .filter(|name| args.html.is_some() && *name != chosen.preset && *name != "none")
+            .collect();
+        let picture = source.picture(chosen, &others)?;
+        if let Some(path) = &args.html {
+            write(path, &picture.page())?;
+        }
+        if let Some(path) = &args.svg {
+            write(path, &picture.image())?;
+        }
+        Ok(())
     }
 }
 
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text).map_err(|error| {
+        let hint = "give a path in a folder that you may write to";
+        Failure::input(format!("{}: cannot write: {error}", path.display()), hint)
+    })
+}
+
 impl PictureSource {
-    fn picture(self, chosen: Policy) -> Result<SessionPicture, Failure> {
+    fn picture(self, chosen: Policy, others: &[&str]) -> Result<SessionPicture, Failure> {
         let Self {
             title,
             log,
@@ -88,11 +105,7 @@ impl PictureSource {
         };
         let (film, report) = replayed_film(&log, chosen, &settings, tools).map_err(failed)?;
         let (_, everything) = film_under(&log, &mut SendAll::default(), &settings);
-        let names = PRESETS.iter().map(|preset| preset.name);
-        let others: Vec<&str> = names
-            .filter(|name| *name != preset && *name != "none")
-            .collect();
-        let others = parallel::map(&others, |name| {
+        let others = parallel::map(others, |name| {
             let policy = Policy::preset(name).ok()?;
             let (film, report) = replayed_film(&log, policy, &settings, tools).ok()?;
             let sizes = film.columns.iter().map(|column| column.tokens);
