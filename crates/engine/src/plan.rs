@@ -62,6 +62,24 @@ pub enum Edit {
     },
 }
 
+impl Edit {
+    /// Inserts a message of ours before a position of the log.
+    pub(crate) fn insert(before: usize, message: Message) -> Self {
+        let message = Arc::new(message);
+        Self::Insert { before, message }
+    }
+
+    /// The position of the message that it shows differently or archives.
+    pub fn shown_message(&self) -> Option<usize> {
+        match self {
+            Self::Show { message, .. }
+            | Self::ShowAsText { message, .. }
+            | Self::Archive { message } => Some(*message),
+            _ => None,
+        }
+    }
+}
+
 /// Why a plan was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]

@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
-use trimtab_model::Message;
 use trimtab_model::estimate::Measure;
+use trimtab_model::{Dialect, Message};
 
 use crate::budget::RegionMeasures;
 use crate::journal::{Journal, JournalEntry};
@@ -166,6 +166,10 @@ impl Projection {
     /// The log with every plan in force, not yet normalised. The next plan edits these slots.
     pub fn slots(&self) -> &[Slot] {
         &self.builder.slots.slots
+    }
+
+    pub(crate) fn dialect(&self) -> Dialect {
+        self.builder.options.dialect
     }
 
     /// The slot of the message at `position` of the log; none if it is hidden.

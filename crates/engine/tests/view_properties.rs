@@ -11,8 +11,8 @@ use serde_json::Value;
 use trimtab_engine::view::structure::{CutRequest, OutputFormat, cut, detect};
 use trimtab_engine::view::trim::estimate;
 use trimtab_engine::view::{
-    CapUnit, HeadLinesCut, KeptLines, LimitsCut, MiddleCut, OutputIndex, PrefixCut, Shape,
-    ViewContext, WindowOutputs, view,
+    CapUnit, HeadLinesCut, KeptLines, LimitsCut, MiddleCut, PrefixCut, Shape, ViewContext,
+    WindowOutputs, view,
 };
 use trimtab_model::{Call, Message, Part, Ref};
 
@@ -303,8 +303,7 @@ proptest! {
         let before = total(&log);
         let newest = log.last().cloned();
         let trimmed = |log: &[Message]| {
-            let index = OutputIndex::of(log);
-            WindowOutputs::indexed(log, &index).over_budget(budget, |_| false)
+            WindowOutputs::of(log).over_budget(budget, |_| false)
         };
         for change in trimmed(&log) {
             log[change.message].parts[change.part] = Part::Output(change.output);

@@ -53,36 +53,18 @@ fn main() {
 
 fn plan(projection: &Projection, policy: &Policy) -> usize {
     let tokens = |measure: &Measure| measure.tokens();
-    let conditions = CallConditions {
+    let call = CallConditions {
         window: Some(1_000_000),
         max_output: Some(8_000),
-        bytes: None,
-        tools: 0,
-        first_ref: 0,
         can_retrieve: true,
-        usage: None,
-        tokens: &tokens,
-        cold: false,
-        rates: TokenRates::default(),
-        cliffs: &[],
+        ..CallConditions::new(&tokens)
     };
-    let conversation = ConversationState {
-        log: projection.log(),
-        slots: projection.slots(),
-        projection,
-        window: projection.last_window(),
-        policy,
-        sent: projection.log().len(),
-        compacted_at: None,
-        archive_from: 0,
-        opening: 1,
-        dialect: Dialect::Chat,
-    };
+    let conversation = ConversationState::new(projection, policy, &call);
     let asked = CompactionRequest {
         reason: PlanReason::ByHand,
         ..CompactionRequest::default()
     };
-    let draft = planner::draft(&conversation, &conditions, &asked);
+    let draft = planner::draft(&conversation, &asked);
     let draft = draft.expect("something to replace");
     draft.finish(None).plan.edits.len()
 }

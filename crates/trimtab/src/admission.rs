@@ -79,43 +79,26 @@ pub(crate) fn contents(store: &dyn Store, session: &SessionId, id: &str) -> Resu
     Ok(vec![Part::text(String::from_utf8_lossy(&bytes))])
 }
 
-/// The result of writing an output to a file of its own.
-pub(crate) enum SpillFile {
-    /// It was written.
-    Saved { path: String, sha256: String },
-    /// It could not be written, and why. Nothing is lost: the reason names the ref.
-    Failed(String),
-}
-
-impl SpillFile {
-    /// Writes a stored output to a file, if its view needs that.
-    pub(crate) fn write(
-        store: &dyn Store,
-        session: &SessionId,
-        views: &CompiledViews,
-        (tool, output): (&str, &Output),
-    ) -> Option<Self> {
-        let stored = output.stored.as_ref();
-        let stored = stored.filter(|_| admission::needs_spill_file(views, tool, output))?;
-        Some(match store.spill(session, stored.id()) {
-            Ok(SpilledFile { path, sha256, .. }) => Self::Saved {
-                path: path.to_string_lossy().into_owned(),
-                sha256,
-            },
-            Err(error) => {
-                let id = stored.id();
-                Self::Failed(format!("{error}; it is whole behind ref {id}"))
-            }
-        })
-    }
-
-    /// The same, for the view.
-    pub(crate) fn spill(&self) -> Spill<'_> {
-        match self {
-            Self::Saved { path, sha256 } => Spill::Saved { path, sha256 },
-            Self::Failed(why) => Spill::Failed(why),
+/// Writes a stored output to a file of its own, if its view needs that.
+pub(crate) fn spill_file(
+    store: &dyn Store,
+    session: &SessionId,
+    views: &CompiledViews,
+    (tool, output): (&str, &Output),
+) -> Option<Spill> {
+    let stored = output.stored.as_ref();
+    let stored = stored.filter(|_| admission::needs_spill_file(views, tool, output))?;
+    Some(match store.spill(session, stored.id()) {
+        Ok(SpilledFile { path, sha256, .. }) => Spill::Saved {
+            path: path.to_string_lossy().into_owned(),
+            sha256,
+        },
+        // Nothing is lost: the reason names the ref.
+        Err(error) => {
+            let id = stored.id();
+            Spill::Failed(format!("{error}; it is whole behind ref {id}"))
         }
-    }
+    })
 }
 
 /// The tool of an output, if the output or the newest round names it; otherwise empty.

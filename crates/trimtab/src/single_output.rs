@@ -4,14 +4,14 @@
 //! use a [`Session`](crate::session::Session).
 
 use trimtab_engine::admission::{IncomingOutput, OutputRoom, incoming_view};
-use trimtab_engine::planner::conservative_tokens;
+use trimtab_engine::planner::CallConditions;
 use trimtab_engine::view::policy::CompiledViews;
 use trimtab_engine::view::tools::READ;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Output, Ref};
 use trimtab_store::{Put, SessionId, Store};
 
-use crate::admission::SpillFile;
+use crate::admission::spill_file;
 use crate::session::{Limits, SessionError, Setup};
 
 /// The assumed window in tokens, if it is unknown.
@@ -89,40 +89,29 @@ pub fn show_output(
         stored: Some(stored.clone()),
         ..Output::new(call_id, text)
     };
-    let file = SpillFile::write(store, session, &views, (tool, &output));
+    let spill = spill_file(store, session, &views, (tool, &output));
     let incoming = IncomingOutput {
         tool,
         output: &output,
         measure: Some(Measure::of_text(text)),
         observed: false,
         earlier: None,
-        spill: file.as_ref().map(SpillFile::spill),
-        can_retrieve: setup.retrieval.is_some(),
+        spill: spill.as_ref(),
     };
+    let window = setup.limits.window.unwrap_or(ASSUMED_WINDOW);
+    let answer = setup.limits.max_output;
     let tokens = |measure: &Measure| setup.calibration.tokens(measure);
-    let weigh = |measure: &Measure| conservative_tokens(tokens(measure), measure);
-    let view = incoming_view(&views, &incoming, &empty_room(setup), &weigh);
+    let call = CallConditions {
+        window: Some(window),
+        max_output: answer.or_else(|| Some(Limits::usual_answer(window))),
+        can_retrieve: setup.retrieval.is_some(),
+        ..CallConditions::new(&tokens)
+    };
+    let room = OutputRoom::new(&setup.policy, &call, 0, 0);
+    let view = incoming_view(&views, &incoming, &room, &call);
     Ok(ShownOutput {
         shortened: view.is_some(),
         text: view.map_or_else(|| text.to_owned(), |view| view.text().into_owned()),
         stored,
     })
-}
-
-/// The room of an empty window.
-fn empty_room(setup: &Setup) -> OutputRoom {
-    let window = setup.limits.window.unwrap_or(ASSUMED_WINDOW);
-    let answer = setup.limits.max_output;
-    let answer = answer.unwrap_or_else(|| Limits::usual_answer(window));
-    let messages = window.saturating_sub(answer.min(window / 2));
-    let (high, low) = setup.policy.ageing.marks(messages);
-    OutputRoom {
-        messages,
-        high,
-        low,
-        used: 0,
-        round: 0,
-        first_ref: 0,
-        window_is_known: true,
-    }
 }

@@ -51,9 +51,7 @@ pub struct IncomingOutput<'a> {
     /// The output in the window that shows the same text in full, if there is one.
     pub earlier: Option<&'a Output>,
     /// The result of spilling it to a file, if [`needs_spill_file`] asked for that.
-    pub spill: Option<Spill<'a>>,
-    /// True to name the call that retrieves the omitted part, under every shape.
-    pub can_retrieve: bool,
+    pub spill: Option<&'a Spill>,
 }
 
 /// The room that an output comes into, in tokens.
@@ -151,30 +149,29 @@ pub fn measure_plain_outputs(message: &Message) -> BTreeMap<usize, Measure> {
         .collect()
 }
 
-/// The view of a new output; none if it is shown unchanged. `weigh` returns the tokens of a
-/// measure.
+/// The view of a new output; none if it is shown unchanged.
 pub fn incoming_view(
     views: &CompiledViews,
     incoming: &IncomingOutput<'_>,
     room: &OutputRoom,
-    weigh: &dyn Fn(&Measure) -> u64,
+    call: &CallConditions<'_>,
 ) -> Option<Output> {
     // Only plain text has a measure. Outputs with media are never cut here.
-    let whole = weigh(&incoming.measure?);
+    let whole = call.weigh(&incoming.measure?);
     if views.protects(incoming.tool) {
         return None;
     }
     // The first ref in a window also adds the retrieval tools. They may cost more than the
     // cut saves.
     let pays = |shown: &str| {
-        let shown = weigh(&Measure::of_text(shown));
+        let shown = call.weigh(&Measure::of_text(shown));
         shown.saturating_add(room.first_ref) < whole
     };
     // If the window is unknown, nothing says that room is short.
     let reference = reference(views, incoming).filter(|shown| room.window_is_known && pays(shown));
     let shown = match reference {
         Some(reference) => reference,
-        None => cut_to_shape(views, incoming, room, weigh, &pays)?,
+        None => cut_to_shape(views, incoming, room, call, &pays)?,
     };
     Some(shown_as(incoming.output, shown))
 }
@@ -184,7 +181,7 @@ fn cut_to_shape(
     views: &CompiledViews,
     incoming: &IncomingOutput<'_>,
     room: &OutputRoom,
-    weigh: &dyn Fn(&Measure) -> u64,
+    call: &CallConditions<'_>,
     pays: &dyn Fn(&str) -> bool,
 ) -> Option<String> {
     let text = plain_text(incoming.output)?;
@@ -192,7 +189,7 @@ fn cut_to_shape(
     let given = ViewContext {
         stored: incoming.output.stored.as_ref(),
         spill: incoming.spill,
-        can_retrieve: incoming.can_retrieve,
+        can_retrieve: call.can_retrieve,
         ..ViewContext::default()
     };
     let shape = match views.shape(incoming.tool) {
@@ -210,12 +207,12 @@ fn cut_to_shape(
     let measure = |shown: &str| {
         // The full text was measured at admission. It may be megabytes, so do not read it again.
         if std::ptr::eq(shown, text) {
-            return weigh(&whole);
+            return call.weigh(&whole);
         }
         // The length alone may exceed the cap. Then the text need not be read.
-        match weigh(&Measure::of_length(shown)) {
+        match call.weigh(&Measure::of_length(shown)) {
             least if least > cap => least,
-            _ => weigh(&Measure::of_text(shown)),
+            _ => call.weigh(&Measure::of_text(shown)),
         }
     };
     let given = if room.window_is_known {

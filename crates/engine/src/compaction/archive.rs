@@ -3,7 +3,6 @@
 
 use std::borrow::Borrow;
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use trimtab_model::rounds::PartPosition;
@@ -73,10 +72,8 @@ pub(crate) fn outputs_at<M: Borrow<Message>>(
 
 /// The edits that archive the messages at these positions of the log.
 pub fn archive(archived: &[usize]) -> Vec<Edit> {
-    archived
-        .iter()
-        .map(|message| Edit::Archive { message: *message })
-        .collect()
+    let edit = |message: &usize| Edit::Archive { message: *message };
+    archived.iter().map(edit).collect()
 }
 
 /// The message that represents one archived output: what a model wrote about it, or an excerpt.
@@ -146,14 +143,6 @@ pub fn digest<'o>(outputs: impl Iterator<Item = &'o Output>, can_retrieve: bool)
     stands_for_outputs(text)
 }
 
-/// The edit that inserts such a message at the end of a log of `length`.
-pub(crate) fn insert_at_end(message: Message, length: usize) -> Edit {
-    Edit::Insert {
-        before: length,
-        message: Arc::new(message),
-    }
-}
-
 fn tool_name(output: &Output) -> &str {
     output
         .tool
@@ -172,7 +161,6 @@ fn stands_for_outputs(text: String) -> Message {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::OutputIndex;
 
     #[test]
     fn the_oldest_visible_outputs_are_over() {
@@ -184,8 +172,7 @@ mod tests {
             Message::user("q"),
             Message::output("2", "x"),
         ];
-        let index = OutputIndex::of(&log);
-        let outputs = WindowOutputs::indexed(&log, &index);
+        let outputs = WindowOutputs::of(&log);
         assert_eq!(excess(&outputs, 1, 0), [1]);
         assert!(excess(&outputs, 2, 0).is_empty());
         assert!(excess(&outputs, 0, 0).is_empty());

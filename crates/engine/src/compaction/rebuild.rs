@@ -71,7 +71,7 @@ pub fn rebuild(
         .iter()
         .filter(|at| **at >= front)
         .chain(kept.after_summary.iter().filter(|at| **at >= tail))
-        .filter_map(|at| in_log(slots.get(*at)?))
+        .filter_map(|at| slots.get(*at)?.source.in_log())
         .collect();
     let mut edits = hide_all_but(&stays, anchor);
     edits.extend(moved_or_shortened(slots, kept, front, tail));
@@ -96,7 +96,7 @@ fn system_end(slots: &[Slot]) -> usize {
 
 /// True for a system message of the client.
 fn is_system_of_log(slot: &Slot) -> bool {
-    slot.message.role == Role::System && in_log(slot).is_some()
+    slot.message.role == Role::System && slot.source.in_log().is_some()
 }
 
 /// Inserts messages that are kept before the summary but cannot stay in place: those before a
@@ -109,7 +109,7 @@ fn moved_or_shortened(slots: &[Slot], kept: &KeptMessages, front: usize, tail: u
         .map_or(0, |slot| next_position(slot.source));
     let mut edits = Vec::new();
     for (at, slot) in slots.iter().enumerate().take(tail) {
-        let moves = at < front || in_log(slot).is_none();
+        let moves = at < front || slot.source.in_log().is_none();
         let message = match kept.shortened.get(&at) {
             Some(shorter) => Arc::new(shorter.clone()),
             None if moves && kept.before_summary.contains(&at) => Arc::clone(&slot.message),
@@ -128,13 +128,6 @@ fn next_position(source: MessageSource) -> usize {
     }
 }
 
-fn in_log(slot: &Slot) -> Option<usize> {
-    match slot.source {
-        MessageSource::Log(at) => Some(at),
-        MessageSource::Inserted(_) => None,
-    }
-}
-
 /// The start of the run at the end of the window whose messages are all kept after the summary.
 /// They stay in place, with system messages among them if those stay. It begins with a message of
 /// the log.
@@ -149,7 +142,7 @@ fn tail_start(slots: &[Slot], kept: &KeptMessages) -> usize {
         if !stays {
             break;
         }
-        if is_kept && in_log(slot).is_some() {
+        if is_kept && slot.source.in_log().is_some() {
             tail = at;
         }
     }
@@ -176,37 +169,27 @@ fn replacement_edits(
     replacement: &Replacement,
     placement: &SummaryPlacement,
     anchor: usize,
-) -> Vec<Edit> {
-    let mut edits = Vec::new();
-    if !replacement.retain.is_empty() {
-        let message = Message::user(&replacement.retain).with_kind(MessageKind::Retain);
-        edits.push(Edit::Insert {
-            before: anchor,
-            message: Arc::new(message),
-        });
-    }
-    if !replacement.summary.is_empty() {
-        let summary = &replacement.summary;
+) -> impl Iterator<Item = Edit> {
+    let insert = |text: &str, kind: MessageKind| {
+        let message = Message::user(text).with_kind(kind);
+        (!text.is_empty()).then(|| Edit::insert(anchor, message))
+    };
+    let text = Some(&replacement.summary).filter(|text| !text.is_empty());
+    let summary = text.map(|text| {
         let (before, message) = match placement {
             SummaryPlacement::Message { prefix } => {
-                (anchor, Message::user(behind_prefix(prefix, summary)))
+                (anchor, Message::user(behind_prefix(prefix, text)))
             }
             SummaryPlacement::System { prefix } => (
                 behind_system(slots),
-                Message::system(behind_prefix(prefix, summary)),
+                Message::system(behind_prefix(prefix, text)),
             ),
         };
-        let message = Arc::new(message.with_kind(MessageKind::Summary));
-        edits.push(Edit::Insert { before, message });
-    }
-    if !replacement.note.is_empty() {
-        let message = Message::user(&replacement.note).with_kind(MessageKind::Note);
-        edits.push(Edit::Insert {
-            before: anchor,
-            message: Arc::new(message),
-        });
-    }
-    edits
+        Edit::insert(before, message.with_kind(MessageKind::Summary))
+    });
+    let retain = insert(&replacement.retain, MessageKind::Retain);
+    let note = insert(&replacement.note, MessageKind::Note);
+    [retain, summary, note].into_iter().flatten()
 }
 
 /// A summary after its prefix, on a line of its own if the prefix does not end with white space.

@@ -23,7 +23,7 @@ impl Journal {
         // Most plans touch no pin. The caller then keeps the plan that it has, without a copy.
         let touches = plan.edits.iter().any(|edit| match edit {
             Edit::Hide { from, to } => meets(*from, *to),
-            edit => shown_message(edit).is_some_and(is_pinned),
+            edit => edit.shown_message().is_some_and(is_pinned),
         });
         if !touches {
             return None;
@@ -33,21 +33,11 @@ impl Journal {
         for edit in &plan.edits {
             match edit {
                 Edit::Hide { from, to } => spared.edits.extend(hides_around(*from..*to, &rounds)),
-                edit if shown_message(edit).is_some_and(is_pinned) => {}
+                edit if edit.shown_message().is_some_and(is_pinned) => {}
                 other => spared.edits.push(other.clone()),
             }
         }
         Some(spared)
-    }
-}
-
-/// The message that an edit shows differently.
-fn shown_message(edit: &Edit) -> Option<usize> {
-    match edit {
-        Edit::Show { message, .. }
-        | Edit::ShowAsText { message, .. }
-        | Edit::Archive { message } => Some(*message),
-        _ => None,
     }
 }
 

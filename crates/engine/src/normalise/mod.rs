@@ -84,6 +84,14 @@ impl MessageSource {
             Self::Log(at) | Self::Inserted(at) => at,
         }
     }
+
+    /// The position in the log; none for a message that a plan inserted.
+    pub fn in_log(self) -> Option<usize> {
+        match self {
+            Self::Log(at) => Some(at),
+            Self::Inserted(_) => None,
+        }
+    }
 }
 
 /// A message that goes into the window, before normalisation.

@@ -3,10 +3,10 @@
 use trimtab_model::Output;
 
 use super::rewrite::rewrite;
-use super::{CallConditions, ConversationState, PlanStep, plan};
+use super::{ConversationState, PlanStep, plan};
 use crate::compaction::archive::{self, ToolSummaries};
 use crate::compaction::summary_requests::SummaryRequest;
-use crate::normalise::{MessageSource, Slot};
+use crate::normalise::Slot;
 use crate::observation::show;
 use crate::plan::{Edit, Plan, PlanReason};
 use crate::policy::Moment;
@@ -77,19 +77,15 @@ pub fn ageing_methods(moment: Moment) -> &'static [AgeingMethod] {
 }
 
 /// Applies one method to old outputs; none if there is nothing to do.
-pub fn age(
-    conversation: &ConversationState<'_>,
-    conditions: &CallConditions<'_>,
-    way: AgeingMethod,
-) -> Option<PlanStep> {
+pub fn age(conversation: &ConversationState<'_>, way: AgeingMethod) -> Option<PlanStep> {
     match way {
         AgeingMethod::Rewrite => {
-            let draft = rewrite(conversation, conditions)?;
+            let draft = rewrite(conversation)?;
             Some(PlanStep::Draft(Box::new(draft)))
         }
-        AgeingMethod::Placeholders => placeholders(conversation, conditions),
-        AgeingMethod::Prefixes => prefixes(conversation, conditions),
-        AgeingMethod::Archive => archived(conversation, conditions.can_retrieve),
+        AgeingMethod::Placeholders => placeholders(conversation),
+        AgeingMethod::Prefixes => prefixes(conversation),
+        AgeingMethod::Archive => archived(conversation),
     }
 }
 
@@ -104,15 +100,12 @@ fn shortened(
     (!plan.is_empty()).then_some(PlanStep::Plan(plan, note))
 }
 
-fn placeholders(
-    conversation: &ConversationState<'_>,
-    conditions: &CallConditions<'_>,
-) -> Option<PlanStep> {
+fn placeholders(conversation: &ConversationState<'_>) -> Option<PlanStep> {
     let placeholder = &conversation.policy.ageing.placeholder;
     if !placeholder.enabled {
         return None;
     }
-    let budget = placeholder.budget.resolve(conditions.window);
+    let budget = placeholder.budget.resolve(conversation.call.window);
     let log = conversation.window.measures().log;
     // A quick test, so that the outputs are not walked on every call: if the whole log is within
     // the budget, all outputs are.
@@ -125,26 +118,29 @@ fn placeholders(
     shortened(conversation, changes, None)
 }
 
-fn prefixes(
-    conversation: &ConversationState<'_>,
-    conditions: &CallConditions<'_>,
-) -> Option<PlanStep> {
+fn prefixes(conversation: &ConversationState<'_>) -> Option<PlanStep> {
     let prefix = &conversation.policy.ageing.prefix;
     if !prefix.enabled {
         return None;
     }
     // The design uses the reported figure, so nothing happens before the first answer.
-    let (used, budget) = (conditions.usage?.0.prompt(), prefix.input_budget);
+    let (used, budget) = (conversation.call.usage?.0.prompt(), prefix.input_budget);
     let keep = PrefixCut {
         chars: prefix.chars,
     };
     let outputs = conversation.projection.outputs();
-    let changes = retain_in(&outputs, keep, (used, budget), conditions.can_retrieve);
+    let changes = retain_in(
+        &outputs,
+        keep,
+        (used, budget),
+        conversation.call.can_retrieve,
+    );
     let note = note(changes.len(), used, budget);
     shortened(conversation, changes, Some(note))
 }
 
-fn archived(conversation: &ConversationState<'_>, can_retrieve: bool) -> Option<PlanStep> {
+fn archived(conversation: &ConversationState<'_>) -> Option<PlanStep> {
+    let can_retrieve = conversation.call.can_retrieve;
     let archiving = &conversation.policy.ageing.archive;
     if !archiving.enabled || archiving.summaries == ToolSummaries::Off {
         return None;
@@ -164,14 +160,14 @@ fn archived(conversation: &ConversationState<'_>, can_retrieve: bool) -> Option<
         return None;
     }
     let slots = over.iter().filter_map(|at| conversation.slots.get(*at));
-    let positions: Vec<usize> = slots.filter_map(position).collect();
+    let positions: Vec<usize> = slots.filter_map(|slot| slot.source.in_log()).collect();
     let outputs = archive::outputs_at(&outputs, &over);
     let mut edits = archive::archive(&positions);
     for output in &outputs {
         // An excerpt represents the summary, so that the plan is complete even if no model
         // answers.
         let summary = archive::tool_summary(output, None, can_retrieve);
-        edits.push(archive::insert_at_end(summary, conversation.log.len()));
+        edits.push(Edit::insert(conversation.log.len(), summary));
     }
     let mut plan = plan(conversation, PlanReason::OutputsOverBudget, edits);
     plan.refs = outputs.iter().filter_map(|o| o.stored.clone()).collect();
@@ -194,15 +190,8 @@ pub(super) fn protected(conversation: &ConversationState<'_>) -> CompiledViews {
 pub(super) fn as_edits(slots: &[Slot], changes: Vec<ViewChange>) -> Vec<Edit> {
     let edit = |change: ViewChange| {
         let slot = slots.get(change.message)?;
-        let at = position(slot)?;
+        let at = slot.source.in_log()?;
         Some(show(&slot.message, at, change.part, change.output))
     };
     changes.into_iter().filter_map(edit).collect()
-}
-
-pub(super) fn position(slot: &Slot) -> Option<usize> {
-    match slot.source {
-        MessageSource::Log(at) => Some(at),
-        MessageSource::Inserted(_) => None,
-    }
 }

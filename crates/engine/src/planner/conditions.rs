@@ -3,7 +3,7 @@
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, Usage};
 
-use crate::budget::{DEFAULT_MAX_OUTPUT, Floor, FloorTooLarge};
+use crate::budget::DEFAULT_MAX_OUTPUT;
 use crate::compaction::rebuild::SummaryPlacement;
 use crate::log::Log;
 use crate::normalise::Slot;
@@ -11,7 +11,6 @@ use crate::policy::{EstimateBy, Policy};
 use crate::trigger::TriggerInputs;
 use crate::window::{Projection, Window};
 
-use super::floor::floor;
 use super::rewrite::{PriceCliff, TokenRates};
 
 /// The smallest reserve for the answer.
@@ -25,8 +24,8 @@ const ESCAPED: u64 = 14;
 /// The same for arguments, which are JSON themselves.
 const ESCAPED_ARGUMENTS: u64 = 6;
 
-/// The current conversation.
-#[derive(Clone, Copy, Debug)]
+/// The current conversation, and the call that is decided about.
+#[derive(Clone, Copy)]
 pub struct ConversationState<'a> {
     /// The original messages.
     pub log: &'a Log,
@@ -49,14 +48,101 @@ pub struct ConversationState<'a> {
     pub opening: usize,
     /// The dialect of the provider.
     pub dialect: Dialect,
+    /// What is known about the next call.
+    pub call: &'a CallConditions<'a>,
 }
 
-impl ConversationState<'_> {
+impl<'a> ConversationState<'a> {
+    /// The conversation of a projection, as its window was built last. All messages were sent.
+    pub fn new(
+        projection: &'a Projection,
+        policy: &'a Policy,
+        call: &'a CallConditions<'a>,
+    ) -> Self {
+        let log = projection.log();
+        let compacted = projection.journal().newest_compaction();
+        Self {
+            log,
+            slots: projection.slots(),
+            window: projection.last_window(),
+            policy,
+            projection,
+            sent: log.len(),
+            compacted_at: compacted.map(|plan| plan.at),
+            archive_from: 0,
+            opening: log.opening(),
+            dialect: projection.dialect(),
+            call,
+        }
+    }
+
     /// True if system messages stay where the client put them when rounds are replaced. Messages
     /// has a field for the system prompt, and rejects a conversation that begins with a system
     /// message.
     pub(super) fn system_stays(&self) -> bool {
         self.dialect == Dialect::Messages
+    }
+
+    /// The estimated tokens of the window, including the tool definitions.
+    pub fn prompt_tokens(&self) -> u64 {
+        self.call.prompt_tokens(&self.window.measures().total())
+    }
+
+    /// The tokens by which the window and its answer exceed the model's window; none if they fit,
+    /// or if the window is unknown.
+    pub fn excess(&self) -> Option<u64> {
+        let tokens = self
+            .prompt_tokens()
+            .saturating_add(self.call.answer_reserve());
+        let window = self.call.window.unwrap_or(u64::MAX);
+        // Four bytes to a token. If a step frees fewer bytes than that, the ladder takes another.
+        let excess = tokens
+            .saturating_sub(window)
+            .max(self.excess_bytes().div_ceil(4));
+        (excess > 0).then_some(excess)
+    }
+
+    /// The bytes by which the messages exceed the limit of a request.
+    pub(super) fn excess_bytes(&self) -> u64 {
+        let bytes = self.window.measures().total().sizes().bytes();
+        bytes.saturating_sub(self.call.bytes.unwrap_or(u64::MAX))
+    }
+
+    /// The inputs of the policy's triggers.
+    pub fn trigger_inputs(&self) -> TriggerInputs {
+        let (policy, call) = (self.policy, self.call);
+        let measures = self.window.measures();
+        let by = |measure: &Measure| policy.estimate.tokens(measure, call.tokens);
+        // A summary in the system prompt is not a message, and the designs that put it there do not
+        // count it.
+        let in_system = matches!(policy.compaction.placement, SummaryPlacement::System { .. });
+        let log = if in_system {
+            measures.log
+        } else {
+            measures.log + measures.summary
+        };
+        let total = measures.total();
+        // Our own estimate continues from the reported usage. The designs count everything with
+        // their heuristic.
+        let prompt = match policy.estimate {
+            EstimateBy::Ours => call.prompt_tokens(&total),
+            _ => by(&total).saturating_add(call.tools),
+        };
+        // The design `archive` continues from the last usage.
+        let log_tokens = match (&call.usage, policy.estimate) {
+            (Some((usage, then)), EstimateBy::Archive) => {
+                let since = by(&total).saturating_sub(by(then));
+                usage.total().saturating_add(since)
+            }
+            _ => by(&log),
+        };
+        TriggerInputs {
+            window: call.window,
+            usage: call.usage.map(|(usage, _)| usage),
+            log_tokens,
+            call_tokens: prompt.saturating_add(call.answer_reserve()),
+            messages: self.window.spoken() as u64,
+        }
     }
 }
 
@@ -89,7 +175,24 @@ pub struct CallConditions<'a> {
     pub cliffs: &'a [PriceCliff],
 }
 
-impl CallConditions<'_> {
+impl<'a> CallConditions<'a> {
+    /// A call about which only the estimate of tokens is known.
+    pub fn new(tokens: &'a dyn Fn(&Measure) -> u64) -> Self {
+        Self {
+            window: None,
+            max_output: None,
+            bytes: None,
+            tools: 0,
+            first_ref: 0,
+            can_retrieve: false,
+            usage: None,
+            tokens,
+            cold: false,
+            rates: TokenRates::default(),
+            cliffs: &[],
+        }
+    }
+
     /// The tokens reserved for the answer.
     pub fn answer_reserve(&self) -> u64 {
         let answer = self.max_output.filter(|tokens| *tokens > 0);
@@ -129,93 +232,6 @@ impl CallConditions<'_> {
                 usage.prompt().saturating_add(since.max(by_bytes))
             }
             None => self.weigh(measure).saturating_add(self.tools),
-        }
-    }
-
-    /// The tokens by which a window and its answer exceed the model's window; none if they fit, or
-    /// if the window is unknown.
-    pub fn excess(&self, window: &Window, answer: u64) -> Option<u64> {
-        let total = window.measures().total();
-        let tokens = self.prompt_tokens(&total).saturating_add(answer);
-        let over = self
-            .window
-            .map_or(0, |window| tokens.saturating_sub(window));
-        let over_bytes = self.excess_bytes(window).unwrap_or(0);
-        // Four bytes to a token. If a step frees fewer bytes than that, the ladder takes another.
-        let excess = over.max(over_bytes.div_ceil(4));
-        (excess > 0).then_some(excess)
-    }
-
-    /// The bytes by which the messages exceed the limit of a request.
-    pub(crate) fn excess_bytes(&self, window: &Window) -> Option<u64> {
-        let bytes = window.measures().total().sizes().bytes();
-        self.bytes
-            .map(|limit| bytes.saturating_sub(limit))
-            .filter(|over| *over > 0)
-    }
-
-    /// Fails and names the largest part if the floor alone exceeds the window.
-    pub fn check_floor(&self, conversation: &ConversationState<'_>) -> Result<(), FloorTooLarge> {
-        self.floor(conversation)
-            .check(self.window.unwrap_or(u64::MAX))
-    }
-
-    /// The same for the parts that cannot even be shortened. The outputs of the newest round can.
-    pub fn check_hard_floor(
-        &self,
-        conversation: &ConversationState<'_>,
-    ) -> Result<(), FloorTooLarge> {
-        let floor = Floor {
-            open_calls: 0,
-            ..self.floor(conversation)
-        };
-        floor.check(self.window.unwrap_or(u64::MAX))
-    }
-
-    fn floor(&self, conversation: &ConversationState<'_>) -> Floor {
-        let tokens = |measure: &Measure| self.weigh(measure);
-        let fixed = (self.tools, self.least_answer());
-        floor(conversation.window, conversation.opening, fixed, tokens)
-    }
-
-    /// The inputs of the policy's triggers.
-    pub fn trigger_inputs(&self, conversation: &ConversationState<'_>) -> TriggerInputs {
-        let policy = conversation.policy;
-        let measures = conversation.window.measures();
-        let by = |measure: &Measure| policy.estimate.tokens(measure, self.tokens);
-        // A summary in the system prompt is not a message, and the designs that put it there do not
-        // count it.
-        let in_system = matches!(policy.compaction.placement, SummaryPlacement::System { .. });
-        let log = if in_system {
-            measures.log
-        } else {
-            measures.log + measures.summary
-        };
-        let total = measures.total();
-        // Our own estimate continues from the reported usage. The designs count everything with
-        // their heuristic.
-        let call = match policy.estimate {
-            EstimateBy::Ours => self.prompt_tokens(&total),
-            _ => by(&total).saturating_add(self.tools),
-        };
-        TriggerInputs {
-            window: self.window,
-            usage: self.usage.map(|(usage, _)| usage),
-            log_tokens: self.log_tokens(policy, &log, &total),
-            call_tokens: call.saturating_add(self.answer_reserve()),
-            messages: conversation.window.spoken() as u64,
-        }
-    }
-
-    /// The tokens of the log. The design `archive` continues from the last usage.
-    fn log_tokens(&self, policy: &Policy, log: &Measure, total: &Measure) -> u64 {
-        let by = |measure: &Measure| policy.estimate.tokens(measure, self.tokens);
-        match (&self.usage, policy.estimate) {
-            (Some((usage, then)), EstimateBy::Archive) => {
-                let since = by(total).saturating_sub(by(then));
-                usage.total().saturating_add(since)
-            }
-            _ => by(log),
         }
     }
 }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, Message, Ref};
 
+use super::ConversationState;
 use super::rewrite::RewriteResult;
 use super::survivors::{Survivors, survivors};
-use super::{CallConditions, ConversationState};
 use crate::compaction::rebuild::Replacement;
 use crate::compaction::request::OUTPUT_LIMIT;
 use crate::compaction::summary_requests::{self, SummaryModel, SummaryRequest, SummaryRequests};
@@ -48,7 +48,22 @@ impl Default for CompactionRequest {
     }
 }
 
-/// A compaction that is decided on. It asks for a summary, and works without one.
+/// What takes the place of the replaced messages.
+#[derive(Clone, Debug)]
+pub(super) enum DraftContent {
+    /// A summary, by a model if one answers.
+    Summary,
+    /// A line that names their ref.
+    Line,
+    /// The same, where the first of them was. All other messages stay in place.
+    LineInPlace,
+    /// The previous summary, with a note about the dropped turns.
+    PreviousSummary,
+    /// The block of a rewrite, and its further changes.
+    Rewrite(Box<RewriteResult>),
+}
+
+/// A removal of messages that is decided on. It may ask for a summary, and works without one.
 #[derive(Clone, Debug)]
 pub struct CompactionDraft {
     pub(super) policy: Policy,
@@ -60,34 +75,25 @@ pub struct CompactionDraft {
     stored: Option<Ref>,
     /// True if the window should name the ref of the replaced messages.
     can_retrieve: bool,
-    /// The further changes of a rewrite. A rewrite asks for no summary.
-    rewritten: Option<RewriteResult>,
 }
 
 /// Drafts the compaction of this window under its policy; none if there is nothing to replace, or
 /// if nothing is new since the last one.
 pub fn draft(
     conversation: &ConversationState<'_>,
-    conditions: &CallConditions<'_>,
     asked: &CompactionRequest,
 ) -> Option<CompactionDraft> {
-    let policy = conversation.policy;
-    let length = conversation.log.len();
+    let compaction = &conversation.policy.compaction;
     // A log that did not grow would give the same summary again. A window that is too large must
     // still shrink.
-    let again = conversation.compacted_at == Some(length) && asked.excess == 0;
-    if !policy.compaction.enabled || again {
+    let again = conversation.compacted_at == Some(conversation.log.len()) && asked.excess == 0;
+    if !compaction.enabled || again {
         return None;
     }
+    let survivors = survivors(conversation, asked)?;
     Some(CompactionDraft {
-        policy: policy.clone(),
-        request: asked.clone(),
-        survivors: survivors(conversation, conditions, asked)?,
-        length,
-        window: conditions.window,
-        stored: None,
-        can_retrieve: conditions.can_retrieve || policy.compaction.show_ref,
-        rewritten: None,
+        can_retrieve: conversation.call.can_retrieve || compaction.show_ref,
+        ..CompactionDraft::new(conversation, asked.clone(), survivors)
     })
 }
 
@@ -100,38 +106,40 @@ pub(super) fn summary_tokens(policy: &Policy, window: Option<u64>) -> u64 {
 }
 
 impl CompactionDraft {
-    /// The draft of a rewrite.
-    pub(super) fn of_rewrite(
+    pub(super) fn new(
         conversation: &ConversationState<'_>,
-        reason: PlanReason,
+        request: CompactionRequest,
         survivors: Survivors,
-        rewritten: RewriteResult,
     ) -> Self {
-        let policy = conversation.policy;
         Self {
-            policy: policy.clone(),
-            request: CompactionRequest {
-                reason,
-                ..CompactionRequest::default()
-            },
+            policy: conversation.policy.clone(),
+            request,
             survivors,
             length: conversation.log.len(),
-            // The window only limits summaries, and a rewrite has none.
-            window: None,
+            window: conversation.call.window,
             stored: None,
-            can_retrieve: policy.compaction.show_ref,
-            rewritten: Some(rewritten),
+            can_retrieve: conversation.call.can_retrieve,
         }
     }
 
     /// Its cost and savings as text, if they were calculated.
     pub fn note(&self) -> Option<String> {
-        self.rewritten
-            .as_ref()
-            .map(|rewritten| rewritten.account.to_string())
+        match &self.survivors.content {
+            DraftContent::Rewrite(rewritten) => Some(rewritten.account.to_string()),
+            _ => None,
+        }
     }
 
-    /// The messages that the summary replaces.
+    /// True if it drops messages without representing them.
+    pub fn drops(&self) -> bool {
+        let content = &self.survivors.content;
+        matches!(
+            content,
+            DraftContent::LineInPlace | DraftContent::PreviousSummary
+        )
+    }
+
+    /// The messages that it replaces.
     pub fn replaced(&self) -> impl Iterator<Item = &Arc<Message>> {
         let slots = &self.survivors.slots;
         let replaced = self.survivors.replaced.iter();
@@ -189,11 +197,10 @@ impl CompactionDraft {
             dialect,
             output_chars: is_archive.then_some(OUTPUT_LIMIT),
         };
-        // A deletion writes no summary, so nobody needs to read anything.
-        let read = if self.survivors.summary {
-            self.summariser_messages()
-        } else {
-            Vec::new()
+        // Without a summary, nobody needs to read anything.
+        let read = match self.survivors.content {
+            DraftContent::Summary => self.summariser_messages(),
+            _ => Vec::new(),
         };
         let requests =
             summary_requests::requests(&read, compaction.form, &prompt, summariser, &weigh);

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::ladder_steps::step_for_rung;
 use super::media::media_to_shed;
 use super::overflow::Overflow;
-use super::{CallConditions, ConversationState, PlanStep};
+use super::{ConversationState, PlanStep};
 use crate::budget::FloorTooLarge;
 use crate::compaction::recovery::Rung;
 use crate::plan::PlanReason;
@@ -144,11 +144,7 @@ impl Ladder {
 
     /// Drops the oldest half of the turns, once, if a design that begins with that considers the
     /// call too large by its own estimate of messages, tools and answer.
-    fn by_design(
-        &mut self,
-        conversation: &ConversationState<'_>,
-        conditions: &CallConditions<'_>,
-    ) -> Option<PlanStep> {
+    fn by_design(&mut self, conversation: &ConversationState<'_>) -> Option<PlanStep> {
         let begins = self.rungs.front() == Some(&(Rung::DropHalfOfTurns, false));
         let has_estimate = conversation.policy.estimate != EstimateBy::Ours;
         if !begins || !has_estimate || self.goal != LadderGoal::Fits || self.is_judged {
@@ -156,12 +152,12 @@ impl Ladder {
         }
         self.is_judged = true;
         // The design counts differently from us, and its own count decides here.
-        let call = conditions.trigger_inputs(conversation).call_tokens;
+        let call = conversation.trigger_inputs().call_tokens;
         let excess = call
-            .checked_sub(conditions.window?)
+            .checked_sub(conversation.call.window?)
             .filter(|over| *over > 0)?;
         let way = Rung::DropHalfOfTurns;
-        step_for_rung(conversation, conditions, way, excess, &self.reason)
+        step_for_rung(conversation, way, excess, &self.reason)
     }
 
     /// The reason of its plans.
@@ -171,22 +167,17 @@ impl Ladder {
 
     /// The next step. `helped` says whether the previous one made the window smaller; none if there
     /// was none.
-    pub fn next(
-        &mut self,
-        helped: Option<bool>,
-        conversation: &ConversationState<'_>,
-        conditions: &CallConditions<'_>,
-    ) -> NextStep {
+    pub fn next(&mut self, helped: Option<bool>, conversation: &ConversationState<'_>) -> NextStep {
         let first = self.steps == 0;
         if first && self.goal == LadderGoal::Fits && helped.is_none() {
             // A request with too many bytes is rejected however many tokens are free, so media come
             // before all rungs.
-            let media = media_to_shed(conversation, conditions);
+            let media = media_to_shed(conversation);
             if !media.is_empty() {
                 return NextStep::Step(PlanStep::Media(media));
             }
         }
-        if let Some(step) = self.by_design(conversation, conditions) {
+        if let Some(step) = self.by_design(conversation) {
             return NextStep::Step(step);
         }
         // A rung is used again as long as it helps.
@@ -197,7 +188,7 @@ impl Ladder {
             let excess = match self.goal {
                 LadderGoal::OneStep { .. } if helped == Some(true) => return NextStep::Done,
                 LadderGoal::OneStep { excess } => excess,
-                _ => match conditions.excess(conversation.window, conditions.answer_reserve()) {
+                _ => match conversation.excess() {
                     Some(excess) => excess,
                     None => return NextStep::Done,
                 },
@@ -205,16 +196,16 @@ impl Ladder {
             // The floor may be too large. Then no rung helps, and the error names the part.
             if first
                 && !matches!(self.goal, LadderGoal::OneStep { .. })
-                && let Err(floor) = conditions.check_hard_floor(conversation)
+                && let Err(floor) = conversation.check_hard_floor()
             {
                 return NextStep::Stuck(Misfit::TooLarge(floor));
             }
             // The limit ends a rung that claims to help forever.
             let Some(&(way, asks)) = self.rungs.front().filter(|_| self.steps < STEPS) else {
-                return NextStep::Stuck(misfit(conversation, conditions));
+                return NextStep::Stuck(misfit(conversation));
             };
             self.steps += 1;
-            match step_for_rung(conversation, conditions, way, excess, &self.reason) {
+            match step_for_rung(conversation, way, excess, &self.reason) {
                 Some(step) if asks && way == Rung::Compact => return NextStep::Summarise(step),
                 Some(step) => return NextStep::Step(step),
                 None => self.rungs.pop_front(),
@@ -229,14 +220,13 @@ pub(super) fn waits_for_summary(policy: &Policy) -> bool {
     compaction.enabled && compaction.auto && policy.fit && policy.ladder.contains(&Rung::Compact)
 }
 
-fn misfit(conversation: &ConversationState<'_>, conditions: &CallConditions<'_>) -> Misfit {
-    if let Err(floor) = conditions.check_floor(conversation) {
+fn misfit(conversation: &ConversationState<'_>) -> Misfit {
+    if let Err(floor) = conversation.check_floor() {
         return Misfit::TooLarge(floor);
     }
-    let total = conversation.window.measures().total();
-    let prompt = conditions.prompt_tokens(&total);
+    let prompt = conversation.prompt_tokens();
     Misfit::OverBudget {
-        tokens: prompt.saturating_add(conditions.answer_reserve()),
-        window: conditions.window.unwrap_or_default(),
+        tokens: prompt.saturating_add(conversation.call.answer_reserve()),
+        window: conversation.call.window.unwrap_or_default(),
     }
 }

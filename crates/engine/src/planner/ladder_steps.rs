@@ -5,10 +5,10 @@ use std::collections::HashSet;
 
 use trimtab_model::Output;
 
-use super::ageing::{as_edits, position, protected};
+use super::ageing::{as_edits, protected};
 use super::draft::{CompactionRequest, draft};
-use super::dropping::DropDraft;
-use super::{CallConditions, ConversationState, PlanStep, plan};
+use super::dropping::{drop_half_of_turns, drop_oldest};
+use super::{ConversationState, PlanStep, plan};
 use crate::budget::cut_level;
 use crate::compaction::recovery::Rung;
 use crate::normalise::Slot;
@@ -26,40 +26,40 @@ const MARKER: usize = 200;
 /// A step that frees `excess` tokens, or as many as it can; none if it can free nothing.
 pub(super) fn step_for_rung(
     conversation: &ConversationState<'_>,
-    conditions: &CallConditions<'_>,
     rung: Rung,
     excess: u64,
     reason: &PlanReason,
 ) -> Option<PlanStep> {
-    let edits = match rung {
+    let draft = match rung {
         Rung::LowerAnswer => {
-            let lowered = lowered_reserve(
-                conditions.answer_reserve(),
-                conditions.least_answer(),
-                excess,
-            )?;
-            return Some(PlanStep::LowerAnswer(lowered));
+            let call = conversation.call;
+            let lowered = lowered_reserve(call.answer_reserve(), call.least_answer(), excess);
+            return lowered.map(PlanStep::LowerAnswer);
         }
+        Rung::ShortenNew => {
+            let edits = shorten_new(conversation, excess);
+            return plan_step(conversation, reason, edits);
+        }
+        Rung::Trim => return plan_step(conversation, reason, trim(conversation, excess)),
         Rung::Compact => {
             let request = CompactionRequest {
                 reason: reason.clone(),
                 excess,
                 ..CompactionRequest::default()
             };
-            let draft = draft(conversation, conditions, &request)?;
-            return Some(PlanStep::Draft(Box::new(draft)));
+            draft(conversation, &request)
         }
-        Rung::ShortenNew => shorten_new(conversation, conditions, excess),
-        Rung::Trim => trim(conversation, excess),
-        Rung::DropHalfOfTurns => {
-            let dropping = DropDraft::half_of_turns(conversation, conditions, reason)?;
-            return Some(PlanStep::Drop(Box::new(dropping)));
-        }
-        Rung::DropOldest => {
-            let dropping = DropDraft::oldest(conversation, conditions, (excess, reason))?;
-            return Some(PlanStep::Drop(Box::new(dropping)));
-        }
+        Rung::DropHalfOfTurns => drop_half_of_turns(conversation, reason),
+        Rung::DropOldest => drop_oldest(conversation, excess, reason),
     };
+    draft.map(|draft| PlanStep::Draft(Box::new(draft)))
+}
+
+fn plan_step(
+    conversation: &ConversationState<'_>,
+    reason: &PlanReason,
+    edits: Vec<Edit>,
+) -> Option<PlanStep> {
     let plan = plan(conversation, reason.clone(), edits);
     (!plan.is_empty()).then_some(PlanStep::Plan(plan, None))
 }
@@ -71,12 +71,11 @@ fn lowered_reserve(answer: u64, least: u64, excess: u64) -> Option<u64> {
 
 /// Shortens outputs that were not sent yet: the longest first, all to one level. Answers of the
 /// retrieval tools stay, because the model asked for exactly these lines.
-fn shorten_new(
-    conversation: &ConversationState<'_>,
-    conditions: &CallConditions<'_>,
-    excess: u64,
-) -> Vec<Edit> {
-    let is_new = |slot: &&Slot| position(slot).is_some_and(|at| at >= conversation.sent);
+fn shorten_new(conversation: &ConversationState<'_>, excess: u64) -> Vec<Edit> {
+    let is_new = |slot: &&Slot| {
+        let at = slot.source.in_log();
+        at.is_some_and(|at| at >= conversation.sent)
+    };
     let new = || conversation.slots.iter().filter(is_new);
     let calls = new().flat_map(|slot| slot.message.calls());
     let reads = calls.filter(|call| is_retrieval(&call.name));
@@ -84,7 +83,7 @@ fn shorten_new(
     // A client's own server with tools of these names does not know the window, and may answer at
     // any length. Our own answers are limited to as many bytes as there is room in tokens, plus one
     // line.
-    let longest_page = AnswerLimits::for_room(conditions.messages_room(), 1).max_bytes;
+    let longest_page = AnswerLimits::for_room(conversation.call.messages_room(), 1).max_bytes;
     let is_page = |output: &Output, bytes: usize| {
         reads.contains(output.call_id.as_str()) && bytes <= longest_page + LONGEST_REST_LINE
     };

@@ -2,9 +2,8 @@
 
 use trimtab_model::{Part, Ref};
 
-use super::ageing::position;
+use super::ConversationState;
 use super::survivors::must_stay;
-use super::{CallConditions, ConversationState};
 use crate::plan::Edit;
 
 /// A part with media that is to be shown as text.
@@ -18,11 +17,8 @@ pub struct MediaPlace {
 
 /// The oldest media, as many as needed to get below the byte limit; never those that the next
 /// answer depends on.
-pub(super) fn media_to_shed(
-    conversation: &ConversationState<'_>,
-    conditions: &CallConditions<'_>,
-) -> Vec<MediaPlace> {
-    let mut over = conditions.excess_bytes(conversation.window).unwrap_or(0);
+pub(super) fn media_to_shed(conversation: &ConversationState<'_>) -> Vec<MediaPlace> {
+    let mut over = conversation.excess_bytes();
     if over == 0 {
         return Vec::new();
     }
@@ -30,7 +26,7 @@ pub(super) fn media_to_shed(
     let must = must_stay(conversation.slots, 0);
     let mut places = Vec::new();
     for (at, slot) in conversation.slots.iter().enumerate() {
-        let Some(message) = position(slot).filter(|_| !must.contains(&at)) else {
+        let Some(message) = slot.source.in_log().filter(|_| !must.contains(&at)) else {
             continue;
         };
         for (part, shown) in slot.message.parts.iter().enumerate() {

@@ -29,7 +29,6 @@ mod timing;
 pub use ageing::{AgeingMethod, ArchivedOutputs, age, ageing_methods};
 pub use conditions::{CallConditions, ConversationState, conservative_tokens};
 pub use draft::{CompactionDraft, CompactionRequest, EstimateTokens, FinishedCompaction, draft};
-pub use dropping::DropDraft;
 pub use ladder::{Ladder, Misfit, NextStep};
 pub use media::MediaPlace;
 pub use overflow::Overflow;
@@ -40,7 +39,7 @@ pub use timing::{
 
 use trimtab_model::{Message, MessageKind, Part, Ref, Role, work};
 
-use crate::normalise::{MessageSource, Slot};
+use crate::normalise::Slot;
 use crate::plan::{Edit, Plan, PlanReason};
 use crate::policy::BoundReasoning;
 
@@ -51,8 +50,6 @@ pub enum PlanStep {
     Plan(Plan, Option<String>),
     /// Store what this replaces, then finish it.
     Draft(Box<CompactionDraft>),
-    /// Store what this removes, then execute its plan.
-    Drop(Box<DropDraft>),
     /// Ask a model for a short summary of each of these outputs.
     ToolSummaries(Box<ArchivedOutputs>),
     /// Store these media unless they are stored, then show them as text.
@@ -67,7 +64,7 @@ impl PlanStep {
         let edits = match self {
             Self::Plan(plan, _) => &plan.edits,
             Self::ToolSummaries(archived) => &archived.plan.edits,
-            Self::Draft(_) | Self::Drop(_) | Self::Media(_) | Self::LowerAnswer(_) => return None,
+            Self::Draft(_) | Self::Media(_) | Self::LowerAnswer(_) => return None,
         };
         let archived = edits.iter().filter_map(|edit| match edit {
             Edit::Archive { message } => Some(message + 1),
@@ -137,10 +134,8 @@ pub fn bound_reasoning_from(first: usize, slots: &[Slot]) -> Option<usize> {
     let mut behind = newest_first.take_while(|slot| slot.source.position() >= first);
     behind.find_map(|slot| {
         work::step(1);
-        match slot.source {
-            MessageSource::Log(at) if has_bound_reasoning(&slot.message) => Some(at + 1),
-            _ => None,
-        }
+        let at = slot.source.in_log()?;
+        has_bound_reasoning(&slot.message).then_some(at + 1)
     })
 }
 

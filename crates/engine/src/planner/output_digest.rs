@@ -6,7 +6,7 @@ use crate::compaction::archive;
 use crate::normalise::Slot;
 use crate::plan::Edit;
 use crate::policy::ToolDigest;
-use crate::view::{OutputIndex, WindowOutputs};
+use crate::view::WindowOutputs;
 
 /// Archives the oldest outputs of the `recent` slots, with a digest at the end of a log of `length`
 /// messages. Returns the edits and the outputs.
@@ -20,19 +20,16 @@ pub(super) fn edits(
         return Default::default();
     }
     let messages: Vec<&Message> = recent.iter().map(|slot| &*slot.message).collect();
-    let index = OutputIndex::of(&messages);
-    let outputs = WindowOutputs::indexed(&messages, &index);
+    let outputs = WindowOutputs::of(&messages);
     let over = archive::excess(&outputs, digest.cutoff, 0);
     let slots = over.iter().filter_map(|at| recent.get(*at));
-    let positions: Vec<usize> = slots
-        .filter_map(|slot| super::ageing::position(slot))
-        .collect();
+    let positions: Vec<usize> = slots.filter_map(|slot| slot.source.in_log()).collect();
     if positions.is_empty() {
         return Default::default();
     }
     let mut edits = archive::archive(&positions);
     let outputs = archive::outputs_at(&outputs, &over);
     let text = archive::digest(outputs.iter(), can_retrieve);
-    edits.push(archive::insert_at_end(text, length));
+    edits.push(Edit::insert(length, text));
     (edits, outputs)
 }

@@ -1,6 +1,6 @@
 //! The provider's rejection of a window, and how many tokens must go because of it.
 
-use super::{CallConditions, ConversationState};
+use super::ConversationState;
 use crate::budget::percent;
 
 /// How much is removed if the error does not say how much is too much, in percent of the window.
@@ -24,16 +24,11 @@ pub struct Overflow {
 
 impl Overflow {
     /// The number of our tokens to remove.
-    pub fn excess(
-        &self,
-        conversation: &ConversationState<'_>,
-        conditions: &CallConditions<'_>,
-    ) -> u64 {
-        let total = conversation.window.measures().total();
-        let estimate = conditions.prompt_tokens(&total);
+    pub fn excess(&self, conversation: &ConversationState<'_>) -> u64 {
+        let estimate = conversation.prompt_tokens();
         let excess = match self.excess {
             Some(excess) => {
-                let with_answer = estimate.saturating_add(conditions.answer_reserve());
+                let with_answer = estimate.saturating_add(conversation.call.answer_reserve());
                 self.in_our_tokens(excess, with_answer)
             }
             None => percent(estimate, UNKNOWN_EXCESS_PERCENT),
@@ -43,13 +38,9 @@ impl Overflow {
 
     /// The number of tokens to remove so that the window fits its limit with the answer, by our
     /// estimate.
-    pub fn excess_over_window(
-        &self,
-        conversation: &ConversationState<'_>,
-        conditions: &CallConditions<'_>,
-    ) -> u64 {
-        let over = conditions.excess(conversation.window, conditions.answer_reserve());
-        let window = conditions.window.unwrap_or_default();
+    pub fn excess_over_window(&self, conversation: &ConversationState<'_>) -> u64 {
+        let over = conversation.excess();
+        let window = conversation.call.window.unwrap_or_default();
         over.map_or(0, |over| {
             over.saturating_add(percent(window, MARGIN_PERCENT))
         })

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use trimtab_model::rounds::{self, Round};
 use trimtab_model::{Message, MessageKind, Part, Role};
 
-use super::draft::{CompactionRequest, summary_tokens};
-use super::{CallConditions, ConversationState, is_ours, is_summary};
+use super::draft::{CompactionRequest, DraftContent, summary_tokens};
+use super::{ConversationState, is_ours, is_summary};
 use crate::budget::percent;
 use crate::compaction::keep_rules::{KeepRule, KeptMessages, kept_messages};
 use crate::normalise::{MessageSource, Slot};
@@ -29,33 +29,38 @@ pub(super) struct Survivors {
     pub(super) kept: KeptMessages,
     /// The replaced slots, in order.
     pub(super) replaced: Vec<usize>,
-    /// False if nothing takes the place of the replaced messages.
-    pub(super) summary: bool,
+    /// What takes the place of the replaced messages.
+    pub(super) content: DraftContent,
 }
 
 /// Selects what survives under the policy; none if only messages of our own would be replaced.
 pub(super) fn survivors(
     conversation: &ConversationState<'_>,
-    conditions: &CallConditions<'_>,
     request: &CompactionRequest,
 ) -> Option<Survivors> {
     let policy = conversation.policy;
     let compaction = &policy.compaction;
     let slots = with_marked_summaries(conversation.slots, &compaction.summary_prefixes);
     let strategy = strategy(compaction.strategy, &slots);
-    let rules = rules(compaction, strategy, conditions, request.keep_turns);
+    let rules = rules(
+        compaction,
+        strategy,
+        conversation.call.window,
+        request.keep_turns,
+    );
     let weigh = |message: &Message| policy.estimate.message(message);
     let mut chosen = kept_messages(&slots, &rules, weigh);
     keep_newest_question(&slots, &rules, &mut chosen);
     // A user who asks for a number of turns gets all of them, unless the window would then not
     // fit.
     if request.keep_turns.is_none() || request.excess > 0 {
-        let room = conditions
+        let room = conversation
+            .call
             .window
             .map(|window| percent(window, compaction.keep_percent));
         let must = must_stay(&slots, conversation.opening);
         // The removal must also make room for the summary.
-        let summary = summary_tokens(policy, conditions.window);
+        let summary = summary_tokens(policy, conversation.call.window);
         let goes = (request.excess > 0).then(|| request.excess.saturating_add(summary));
         cut_inside(&slots, &mut chosen, &must, (room, goes), weigh);
     }
@@ -67,7 +72,11 @@ pub(super) fn survivors(
         slots,
         kept: chosen,
         replaced,
-        summary: strategy != Strategy::Deletion,
+        content: if strategy == Strategy::Deletion {
+            DraftContent::Line
+        } else {
+            DraftContent::Summary
+        },
     })
 }
 
@@ -114,7 +123,7 @@ fn strategy(wanted: Strategy, slots: &[Slot]) -> Strategy {
 fn rules(
     compaction: &CompactionPolicy,
     strategy: Strategy,
-    conditions: &CallConditions<'_>,
+    window: Option<u64>,
     keep_turns: Option<usize>,
 ) -> Vec<KeepRule> {
     if strategy == Strategy::Deletion {
@@ -123,7 +132,7 @@ fn rules(
     let mut rules: Vec<KeepRule> = compaction.keep.clone();
     for rule in &mut rules {
         if let KeepRule::RecentTokens { tokens } = rule {
-            *tokens = compaction.recent_tokens(*tokens, conditions.window);
+            *tokens = compaction.recent_tokens(*tokens, window);
         }
     }
     // The output of an open call comes later, and would then have no call.

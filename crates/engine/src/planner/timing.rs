@@ -2,7 +2,7 @@
 
 use super::draft::CompactionRequest;
 use super::ladder::waits_for_summary;
-use super::{CallConditions, CompactionDraft, ConversationState};
+use super::{CompactionDraft, ConversationState};
 use crate::plan::PlanReason;
 use crate::policy::{Moment, ThrashSettings};
 use crate::trigger::WindowUnknown;
@@ -14,7 +14,6 @@ const LEAST_GAIN_PERCENT: u64 = 2;
 /// window is unknown.
 pub fn time_to_compact(
     conversation: &ConversationState<'_>,
-    conditions: &CallConditions<'_>,
     moment: Moment,
 ) -> Result<Option<CompactionRequest>, WindowUnknown> {
     let compaction = &conversation.policy.compaction;
@@ -23,10 +22,10 @@ pub fn time_to_compact(
     }
     // A window that does not fit is compacted whatever the triggers say, if the policy waits for
     // summaries, and if a compaction can help at all.
-    let excess = conditions.excess(conversation.window, conditions.answer_reserve());
+    let excess = conversation.excess();
     if let Some(excess) = excess.filter(|_| moment == Moment::BeforeCall)
         && waits_for_summary(conversation.policy)
-        && conditions.check_hard_floor(conversation).is_ok()
+        && conversation.check_hard_floor().is_ok()
     {
         return Ok(Some(CompactionRequest {
             reason: PlanReason::Fit,
@@ -37,7 +36,7 @@ pub fn time_to_compact(
     if !compaction.moments.contains(&moment) {
         return Ok(None);
     }
-    let situation = conditions.trigger_inputs(conversation);
+    let situation = conversation.trigger_inputs();
     compaction.check_window(&situation)?;
     let fired = compaction.fired(&situation);
     Ok(fired.map(|trigger| CompactionRequest {

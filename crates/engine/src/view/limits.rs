@@ -47,17 +47,17 @@ impl Default for LimitsCut {
 }
 
 /// The result of writing a large output to a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spill<'a> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Spill {
     /// It was written.
     Saved {
         /// The path.
-        path: &'a str,
+        path: String,
         /// The SHA-256 of its bytes, in lower-case hex.
-        sha256: &'a str,
+        sha256: String,
     },
     /// It could not be written, and why.
-    Failed(&'a str),
+    Failed(String),
 }
 
 /// Fewer lines are not enough to show both ends.
@@ -75,7 +75,7 @@ impl LimitsCut {
     pub(super) fn view<'a>(
         &self,
         text: &'a str,
-        spill: Option<Spill<'_>>,
+        spill: Option<&Spill>,
         line: Option<&str>,
     ) -> Cow<'a, str> {
         // A caller may pass the result of a spill that this text does not need.
@@ -166,10 +166,10 @@ mod tests {
             ..LimitsCut::default()
         };
         let saved = Spill::Saved {
-            path: "outputs/1",
-            sha256: "00ff",
+            path: "outputs/1".to_owned(),
+            sha256: "00ff".to_owned(),
         };
-        let view = limits.view("abcd", Some(saved), None);
+        let view = limits.view("abcd", Some(&saved), None);
         assert_eq!(
             view,
             "[tool output too large: 4 chars]\nSaved to: outputs/1\nSHA256: 00ff"
@@ -184,7 +184,8 @@ mod tests {
             max_chars: 2,
             ..LimitsCut::default()
         };
-        let view = limits.view("abcd", Some(Spill::Failed("disk full")), None);
+        let failed = Spill::Failed("disk full".to_owned());
+        let view = limits.view("abcd", Some(&failed), None);
         assert_eq!(
             view,
             "[tool output spill failed: disk full]\n\nab\n\n\

@@ -41,7 +41,6 @@ pub use figures::grouped;
 pub use head_lines::HeadLinesCut;
 pub use limits::{KeptLines, LimitsCut, Spill};
 pub use middle::{CapUnit, LineCountHeader, MiddleCut};
-pub use output_index::OutputIndex;
 pub use prefix::PrefixCut;
 pub use shape::{Shape, StructureCut, ViewContext, view};
 pub use window_outputs::WindowOutputs;

@@ -2,9 +2,10 @@
 
 use std::borrow::{Borrow, Cow};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::slice;
 use std::sync::Arc;
 
-use trimtab_model::rounds::{Pairing, PartPosition, RoundCall, pair};
+use trimtab_model::rounds::{Pairing, PartPosition, RoundCall};
 use trimtab_model::{Message, Output, work};
 
 use super::prefix::PrefixCut;
@@ -39,9 +40,9 @@ pub(super) struct ToolOutputs {
 
 /// The outputs of some messages, in order.
 #[derive(Debug, Default)]
-pub struct OutputIndex {
+pub(crate) struct OutputIndex {
     /// The outputs that the model sees.
-    pub(super) outputs: Vec<IndexedOutput>,
+    outputs: Vec<IndexedOutput>,
     /// The sum of their tokens.
     pub(super) tokens: u64,
     /// The number of outputs that are not observations.
@@ -65,7 +66,7 @@ pub(crate) struct NewestOutputs {
 
 impl NewestOutputs {
     /// The newest outputs of paired messages, the first of which has number `from`.
-    pub(super) fn of<M: Borrow<Message>>(messages: &[M], pairing: &Pairing, from: usize) -> Self {
+    fn of<M: Borrow<Message>>(messages: &[M], pairing: &Pairing, from: usize) -> Self {
         let behind = |position: PartPosition| PartPosition {
             message: position.message + from,
             ..position
@@ -113,13 +114,6 @@ impl NewestOutputs {
 }
 
 impl OutputIndex {
-    /// An index of all `messages`.
-    pub fn of<M: Borrow<Message>>(messages: &[M]) -> Self {
-        let mut index = Self::default();
-        index.extend(messages, &pair(messages), 0);
-        index
-    }
-
     /// Adds the outputs of messages after the others; the first of these has number `from`. Returns
     /// what [`take_back`](Self::take_back) needs if they change later.
     pub(crate) fn extend<M: Borrow<Message>>(
@@ -177,8 +171,14 @@ impl OutputIndex {
         }
     }
 
+    /// The outputs from message number `from` on.
+    pub(super) fn outputs_from(&self, from: usize) -> slice::Iter<'_, IndexedOutput> {
+        let outputs = self.outputs.get(self.first_from(from)..);
+        outputs.unwrap_or_default().iter()
+    }
+
     /// The index of the first output from message number `from` on.
-    pub(super) fn first_from(&self, from: usize) -> usize {
+    fn first_from(&self, from: usize) -> usize {
         self.outputs
             .partition_point(|output| output.place.message < from)
     }
@@ -238,7 +238,7 @@ impl IndexedOutput {
 }
 
 /// The outputs of paired messages that the model sees, in order.
-pub(super) fn indexed<M: Borrow<Message>>(
+fn indexed<M: Borrow<Message>>(
     messages: &[M],
     pairing: &Pairing,
     from: usize,

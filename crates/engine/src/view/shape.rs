@@ -67,7 +67,7 @@ pub struct ViewContext<'a> {
     /// The ref of the full output.
     pub stored: Option<&'a Ref>,
     /// The result of spilling it to a file, if [`LimitsCut::spills`] asked for that.
-    pub spill: Option<Spill<'a>>,
+    pub spill: Option<&'a Spill>,
     /// True to say how to retrieve the rest even if the design's own text does not.
     pub can_retrieve: bool,
     /// The room left for this output, in units of `measure`; a smaller cap of the shape wins. Only

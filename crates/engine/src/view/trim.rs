@@ -131,7 +131,6 @@ pub(super) fn saving(output: &Output, text: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::output_index::OutputIndex;
     use trimtab_model::{Call, Part};
 
     fn trim_outputs(
@@ -139,8 +138,7 @@ mod tests {
         budget: u64,
         protect: impl Fn(&str) -> bool,
     ) -> Vec<ViewChange> {
-        let index = OutputIndex::of(log);
-        WindowOutputs::indexed(log, &index).over_budget(budget, protect)
+        WindowOutputs::of(log).over_budget(budget, protect)
     }
 
     fn round(ids: &[&str], bytes: usize) -> Vec<Message> {

@@ -4,48 +4,59 @@ use std::borrow::{Borrow, Cow};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet, btree_map};
 
-use trimtab_model::rounds::{Pairing, PartPosition};
+use trimtab_model::rounds::{Pairing, PartPosition, pair};
 use trimtab_model::{Message, Output, work};
 
-use super::output_index::{IndexedOutput, NewestOutputs, OutputIndex, indexed, output_at};
+use super::output_index::{IndexedOutput, OutputIndex, output_at};
 use super::trim::LARGE_SAVING;
 
-/// All outputs of a window: those in an index, and those of the messages after it.
+/// All outputs of a window.
 pub struct WindowOutputs<'a, M> {
     messages: &'a [M],
-    index: &'a OutputIndex,
-    later: Vec<IndexedOutput>,
+    /// The outputs of the settled front, if the window has one.
+    settled: Option<&'a OutputIndex>,
+    /// The outputs of the messages after it.
+    later: OutputIndex,
     newest: HashSet<PartPosition>,
 }
 
 impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
-    /// The outputs of `messages`. The first `in_index` messages are in the index; the others are
-    /// paired in `pairing`.
+    /// The outputs of `messages`.
+    pub fn of(messages: &'a [M]) -> Self {
+        Self::new(messages, None, 0, &pair(messages))
+    }
+
+    /// The outputs of `messages`. The first `in_settled` messages are in the index `settled`; the
+    /// others are paired in `pairing`.
     pub(crate) fn new(
         messages: &'a [M],
-        index: &'a OutputIndex,
-        in_index: usize,
+        settled: Option<&'a OutputIndex>,
+        in_settled: usize,
         pairing: &Pairing,
     ) -> Self {
-        let behind = messages.get(in_index..).unwrap_or_default();
-        let newest = NewestOutputs::of(behind, pairing, in_index);
+        let mut later = OutputIndex::default();
+        let behind = messages.get(in_settled..).unwrap_or_default();
+        later.extend(behind, pairing, in_settled);
+        let newest = match settled {
+            Some(settled) => settled.newest.followed_by(later.newest.clone()),
+            None => later.newest.clone(),
+        };
         Self {
             messages,
-            index,
-            later: indexed(behind, pairing, in_index),
-            newest: index.newest.followed_by(newest).places(),
+            settled,
+            later,
+            newest: newest.places(),
         }
     }
 
-    /// The outputs of messages that are all in `index`.
-    pub fn indexed(messages: &'a [M], index: &'a OutputIndex) -> Self {
-        Self::new(messages, index, messages.len(), &Pairing::default())
+    /// Both indexes, in the order of the messages.
+    fn indexes(&self) -> impl Iterator<Item = &OutputIndex> {
+        self.settled.into_iter().chain([&self.later])
     }
 
     /// The sum of their tokens: a quarter of their bytes.
     pub fn tokens(&self) -> u64 {
-        let behind = self.later.iter().map(|output| output.tokens);
-        self.index.tokens + behind.sum::<u64>()
+        self.indexes().map(|index| index.tokens).sum()
     }
 
     /// The output at a position, with its message.
@@ -56,18 +67,10 @@ impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
 
     /// The outputs of a message, each with the name of its tool if its call is known.
     pub(crate) fn named_in(&self, message: usize) -> Vec<Output> {
-        let first = self.index.first_from(message);
-        let indexed = self.index.outputs.iter().skip(first);
-        // Both lists are in the order of positions. A search from their start for each message would
-        // be quadratic.
-        let later = |output: &IndexedOutput| output.place.message < message;
-        let later = self.later.partition_point(later);
-        let later = self.later.iter().skip(later);
         let is_inside = |output: &&IndexedOutput| output.place.message == message;
-        let all = indexed
-            .take_while(is_inside)
-            .chain(later.take_while(is_inside));
-        let named = all.filter_map(|indexed| {
+        let indexes = self.indexes();
+        let found = indexes.flat_map(|index| index.outputs_from(message).take_while(is_inside));
+        let named = found.filter_map(|indexed| {
             let output = self.get(indexed.place)?.1.into_owned();
             let called = Some(indexed.tool.to_string()).filter(|tool| !tool.is_empty());
             let tool = output.tool.clone().or(called);
@@ -80,41 +83,33 @@ impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
     pub(crate) fn count_from(&self, from: usize) -> usize {
         // An agent that has outputs sends no observations, so all observations come before the
         // outputs.
-        let outputs = self.index.outputs.len() - self.index.first_from(from);
-        let behind = self
-            .later
-            .iter()
-            .filter(|output| output.place.message >= from);
-        let behind = behind.filter(|output| !output.is_observation);
-        outputs.min(self.index.said_by_tools) + behind.count()
+        let count = |index: &OutputIndex| index.outputs_from(from).len().min(index.said_by_tools);
+        self.indexes().map(count).sum()
     }
 
     /// The positions of outputs from message number `from` on, without observations, oldest first.
     pub(crate) fn places_from(&self, from: usize) -> impl Iterator<Item = PartPosition> {
-        let first = self.index.first_from(from);
-        let indexed = self.index.outputs.iter().skip(first);
-        let behind = self.later.iter();
-        let behind = behind.filter(move |output| output.place.message >= from);
-        indexed
-            .chain(behind)
-            .filter(|output| !output.is_observation)
-            .map(|output| output.place)
+        let outputs = self
+            .indexes()
+            .flat_map(move |index| index.outputs_from(from));
+        let from_tools = outputs.filter(|output| !output.is_observation);
+        from_tools.map(|output| output.place)
     }
 
     /// The outputs of more than `chars` characters whose end may be cut off, except the newest,
     /// oldest first.
     pub(crate) fn longer_than(&self, chars: usize) -> Vec<PartPosition> {
         // The smallest position, so that the range begins with the first output of more characters.
-        let from = PartPosition {
+        let first = PartPosition {
             message: 0,
             part: 0,
         };
-        let indexed = self.index.by_chars.range((chars.saturating_add(1), from)..);
-        let indexed = indexed.map(|(_, place)| *place);
-        let behind = self.later.iter().filter(|output| output.chars > chars);
-        let all = indexed.chain(behind.map(|output| output.place));
+        let longer = (chars.saturating_add(1), first)..;
+        let all = self.indexes();
+        let all = all.flat_map(|index| index.by_chars.range(longer.clone()));
+        let old = all.map(|(_, place)| *place);
         let mut places: Vec<PartPosition> =
-            all.filter(|place| !self.newest.contains(place)).collect();
+            old.filter(|place| !self.newest.contains(place)).collect();
         work::step(places.len());
         places.sort_unstable();
         places
@@ -128,7 +123,7 @@ impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
         is_large: bool,
         protect: &dyn Fn(&str) -> bool,
     ) -> impl Iterator<Item = (PartPosition, u64)> {
-        let tools = self.index.by_tool.iter();
+        let tools = self.indexes().flat_map(|index| &index.by_tool);
         let tools = tools.filter(|(tool, _)| !protect(tool));
         let mut tools: Vec<_> = tools
             .map(|(_, outputs)| outputs.saving(is_large).iter())
@@ -138,40 +133,27 @@ impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
         let mut oldest: BinaryHeap<_> = (0..tools.len())
             .filter_map(|tool| next_of(&mut tools, tool))
             .collect();
-        let indexed = std::iter::from_fn(move || {
+        let outputs = std::iter::from_fn(move || {
             let Reverse((place, saves, tool)) = oldest.pop()?;
             oldest.extend(next_of(&mut tools, tool));
             Some((place, saves))
         });
-        let behind = self.later.iter().filter(move |output| {
-            let is_of_this_size = (output.saves >= LARGE_SAVING) == is_large;
-            output.saves > 0 && is_of_this_size && !protect(&output.tool)
-        });
-        indexed
-            .chain(behind.map(|output| (output.place, output.saves)))
-            .filter(|(place, _)| {
-                work::step(1);
-                !self.newest.contains(place)
-            })
+        outputs.filter(|(place, _)| {
+            work::step(1);
+            !self.newest.contains(place)
+        })
     }
 
     /// The sum of what small outputs save.
     pub(crate) fn small_savings(&self, protect: &dyn Fn(&str) -> bool) -> u64 {
-        let tools = self.index.by_tool.iter();
+        let tools = self.indexes().flat_map(|index| &index.by_tool);
         let tools = tools.filter(|(tool, _)| !protect(tool));
-        let indexed: u64 = tools.map(|(_, outputs)| outputs.small_saves).sum();
-        let is_small = |output: &&IndexedOutput| {
-            output.saves > 0 && output.saves < LARGE_SAVING && !protect(&output.tool)
-        };
-        let behind = self.later.iter().filter(is_small);
-        let behind = behind.filter(|output| !self.newest.contains(&output.place));
-        // The index contains the newest outputs too, which may not be trimmed.
-        let newest = self
-            .newest
-            .iter()
-            .filter_map(|place| self.index.find(*place));
-        let newest: u64 = newest.filter(is_small).map(|output| output.saves).sum();
-        indexed - newest + behind.map(|output| output.saves).sum::<u64>()
+        let all: u64 = tools.map(|(_, outputs)| outputs.small_saves).sum();
+        // The indexes contain the newest outputs too, which may not be trimmed.
+        let newest = self.newest.iter();
+        let newest = newest.filter_map(|place| self.indexes().find_map(|index| index.find(*place)));
+        let small = newest.filter(|output| output.saves < LARGE_SAVING && !protect(&output.tool));
+        all - small.map(|output| output.saves).sum::<u64>()
     }
 }
 

@@ -139,7 +139,7 @@ impl WindowBuilder {
         let slots = &self.slots.slots;
         let in_index = self.front.ends.slots;
         let pairing = self.front.settled.pair(self.unsettled());
-        WindowOutputs::new(slots, &self.front.outputs, in_index, &pairing)
+        WindowOutputs::new(slots, Some(&self.front.outputs), in_index, &pairing)
     }
 
     /// True if the window stays the same except for one message when the slot at `at` shows

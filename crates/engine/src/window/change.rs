@@ -188,10 +188,8 @@ impl Projection {
 
     /// What is known of a slot. An unedited message was measured at admission.
     fn slot_info(&self, slot: &Slot) -> SlotInfo {
-        let came = match slot.source {
-            MessageSource::Log(at) => self.log.get(at).zip(self.log_measures.get(at)),
-            MessageSource::Inserted(_) => None,
-        };
+        let at = slot.source.in_log();
+        let came = at.and_then(|at| self.log.get(at).zip(self.log_measures.get(at)));
         // An edited message is a new `Arc`, so equal pointers mean that the measure still holds.
         let came = came.filter(|(message, _)| Arc::ptr_eq(message, &slot.message));
         SlotInfo {

@@ -9,7 +9,7 @@ use trimtab_engine::log::Log;
 use trimtab_engine::normalise::MessageSource;
 use trimtab_engine::plan::{Edit, Plan, PlanReason};
 use trimtab_engine::view::retention::retain_in;
-use trimtab_engine::view::{OutputIndex, PrefixCut, WindowOutputs};
+use trimtab_engine::view::{PrefixCut, WindowOutputs};
 use trimtab_engine::window::Projection;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Message, Output, Part};
@@ -186,8 +186,7 @@ proptest! {
             happen(&mut projection, one);
             projection.window().unwrap();
             let (outputs, slots) = (projection.outputs(), projection.slots());
-            let index = OutputIndex::of(slots);
-            let walked = WindowOutputs::indexed(slots, &index);
+            let walked = WindowOutputs::of(slots);
             let protect = |tool: &str| tool.len() % 2 == 1;
             prop_assert_eq!(outputs.over_budget(budget, protect), walked.over_budget(budget, protect));
             let keep = PrefixCut { chars };

@@ -84,15 +84,8 @@ fn conditions(room: u64) -> CallConditions<'static> {
     CallConditions {
         window: Some(room + 1),
         max_output: Some(1),
-        bytes: None,
-        tools: 0,
-        first_ref: 0,
         can_retrieve: true,
-        usage: None,
-        tokens: &Measure::tokens,
-        cold: false,
-        rates: TokenRates::default(),
-        cliffs: &[],
+        ..CallConditions::new(&Measure::tokens)
     }
 }
 
@@ -142,7 +135,8 @@ impl Run {
                 continue;
             };
             output.stored = Some(stored(&format!("ref-of-{}", output.call_id)));
-            let room = OutputRoom::new(&self.policy, &conditions(self.room), used, self.round);
+            let call = conditions(self.room);
+            let room = OutputRoom::new(&self.policy, &call, used, self.round);
             let slots = self.projection.slots().iter();
             let mut outputs = slots.flat_map(|slot| slot.message.outputs());
             let earlier = outputs.find(|shown| !shown.trimmed && shown.text() == output.text());
@@ -153,9 +147,8 @@ impl Run {
                 observed: false,
                 earlier,
                 spill: None,
-                can_retrieve: true,
             };
-            let view = incoming_view(&self.views, &arriving, &room, &weigh);
+            let view = incoming_view(&self.views, &arriving, &room, &call);
             let shown = view.as_ref().unwrap_or(output).text().into_owned();
             self.round += weigh(&Measure::of_text(&shown));
             if let Some(output) = view {
@@ -172,24 +165,14 @@ impl Run {
     }
 
     /// What is decided about the conversation as it stands.
-    fn decide<T>(
-        &mut self,
-        decision: impl FnOnce(&ConversationState<'_>, &CallConditions<'_>) -> T,
-    ) -> T {
+    fn decide<T>(&mut self, decision: impl FnOnce(&ConversationState<'_>) -> T) -> T {
         self.projection.window().unwrap();
-        let conversation = ConversationState {
-            log: self.projection.log(),
-            slots: self.projection.slots(),
-            window: self.projection.last_window(),
-            policy: &self.policy,
-            projection: &self.projection,
-            sent: self.projection.log().len(),
-            compacted_at: None,
-            archive_from: 0,
-            opening: self.projection.log().opening(),
-            dialect: Dialect::Chat,
-        };
-        decision(&conversation, &conditions(self.room))
+        let call = conditions(self.room);
+        decision(&ConversationState::new(
+            &self.projection,
+            &self.policy,
+            &call,
+        ))
     }
 
     /// The rewrite that is due, if one is.
@@ -197,9 +180,7 @@ impl Run {
         if self.projection.log().len() < 2 {
             return None;
         }
-        let step = self.decide(|conversation, conditions| {
-            age(conversation, conditions, AgeingMethod::Rewrite)
-        });
+        let step = self.decide(|conversation| age(conversation, AgeingMethod::Rewrite));
         match step? {
             PlanStep::Draft(draft) => Some(*draft),
             _ => None,
@@ -230,8 +211,7 @@ impl Run {
         let mut ladder = Ladder::before_call(&self.policy);
         let mut helped = None;
         loop {
-            let next = self
-                .decide(|conversation, conditions| ladder.next(helped, conversation, conditions));
+            let next = self.decide(|conversation| ladder.next(helped, conversation));
             let plan = match next {
                 NextStep::Step(PlanStep::Plan(plan, _)) => plan,
                 NextStep::Step(PlanStep::Draft(mut draft)) => {
@@ -239,10 +219,6 @@ impl Run {
                         draft.stored_at(archived);
                     }
                     draft.finish(None).plan
-                }
-                NextStep::Step(PlanStep::Drop(dropping)) => {
-                    let archived = self.archive(dropping.messages());
-                    dropping.plan(archived.as_ref())
                 }
                 // There are no media and no model.
                 NextStep::Step(_)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::ser::{Serialize, SerializeTuple, Serializer};
-use trimtab_engine::normalise::{MessageSource, Slot};
+use trimtab_engine::normalise::Slot;
 use trimtab_model::{Message, MessageKind, Part, Role};
 
 /// The kind of content of a band.
@@ -71,10 +71,7 @@ impl Serialize for FilmBand {
 
 /// The band of a slot; `came` is the original message.
 pub fn band_of(slot: &Slot, came: Option<&Arc<Message>>, tokens: u64) -> FilmBand {
-    let message = match slot.source {
-        MessageSource::Log(at) => Some(at),
-        MessageSource::Inserted(_) => None,
-    };
+    let message = slot.source.in_log();
     FilmBand {
         message,
         count: 1,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use trimtab_engine::journal::{Journal, JournalEntry};
-use trimtab_engine::normalise::{MessageSource, NormaliseOptions};
+use trimtab_engine::normalise::NormaliseOptions;
 use trimtab_engine::plan::{Edit, Plan, PlanReason};
 use trimtab_engine::window::Projection;
 use trimtab_model::estimate::Calibration;
@@ -63,7 +63,8 @@ impl<'a> LogWalk<'a> {
         for entry in journal.entries() {
             match entry {
                 JournalEntry::Plan(plan) if plan.reason == PlanReason::Admission => {
-                    admitted.extend(position(plan).map(|at| (at, plan)));
+                    let message = plan.edits.iter().find_map(Edit::shown_message);
+                    admitted.extend(message.map(|at| (at, plan)));
                 }
                 JournalEntry::Plan(plan) => {
                     // Entries apply in the order of the journal, so none can apply before an
@@ -134,23 +135,11 @@ impl<'a> LogWalk<'a> {
         slots.map(|(number, slot)| {
             let measure = self.projection.measure_of_slot(number).unwrap_or_default();
             let tokens = self.options.calibration.tokens(&measure);
-            let came = match slot.source {
-                MessageSource::Log(at) => self.projection.log().get(at),
-                MessageSource::Inserted(_) => None,
-            };
+            let came = slot.source.in_log();
+            let came = came.and_then(|at| self.projection.log().get(at));
             band_of(slot, came, tokens)
         })
     }
-}
-
-/// The position of the message that a plan of admission is about.
-fn position(plan: &Plan) -> Option<usize> {
-    plan.edits.iter().find_map(|edit| match edit {
-        Edit::Show { message, .. }
-        | Edit::ShowAsText { message, .. }
-        | Edit::Archive { message } => Some(*message),
-        _ => None,
-    })
 }
 
 /// The length of the first window that a plan can be part of.

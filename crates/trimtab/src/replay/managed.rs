@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use trimtab_engine::compaction::answer::SummaryEnding;
-use trimtab_engine::normalise::MessageSource;
+use trimtab_engine::normalise::Slot;
 use trimtab_engine::plan::{Edit, Plan, PlanReason};
 use trimtab_engine::policy::Policy;
 use trimtab_engine::view::tools::ToolNames;
@@ -211,11 +211,11 @@ fn stored(log: &[Arc<Message>]) -> impl Iterator<Item = (usize, &str, &Ref)> {
 }
 
 /// The outputs that the window shows in full, by position and ref.
-fn outputs_shown_whole(slots: &[trimtab_engine::normalise::Slot]) -> HashSet<(usize, &str)> {
+fn outputs_shown_whole(slots: &[Slot]) -> HashSet<(usize, &str)> {
     let mut whole = HashSet::new();
     // A placeholder stands for the outputs of a hidden message.
     for slot in slots.iter().filter(|slot| slot.message.agent_visible()) {
-        if let MessageSource::Log(at) = slot.source {
+        if let Some(at) = slot.source.in_log() {
             let outputs = slot.message.outputs().filter(|output| !output.trimmed);
             whole.extend(outputs.filter_map(|output| Some((at, output.stored.as_ref()?.id()))));
         }

@@ -89,10 +89,10 @@ pub fn sent_messages(window: &Window) -> Vec<SentMessage> {
 fn sent_entries(entries: &[WindowEntry]) -> Vec<SentMessage> {
     let sent = entries.iter().map(|entry| SentMessage {
         message: Arc::clone(&entry.message),
-        log_position: match entry.source {
-            MessageSource::Log(position) if entry.change != EntryChange::Made => Some(position),
-            MessageSource::Log(_) | MessageSource::Inserted(_) => None,
-        },
+        log_position: entry
+            .source
+            .in_log()
+            .filter(|_| entry.change != EntryChange::Made),
     });
     sent.collect()
 }

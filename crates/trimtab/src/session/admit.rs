@@ -6,13 +6,14 @@ use std::sync::Arc;
 use trimtab_engine::admission::{IncomingOutput, OutputRoom, incoming_view, measure_plain_outputs};
 use trimtab_engine::observation::{outputs_of, show};
 use trimtab_engine::plan::{Edit, Plan, PlanReason};
+use trimtab_engine::view::Spill;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Message, MessageKind, Output, Role};
 use trimtab_store::Stream;
 
 use super::stored::StoredEntry;
 use super::{Session, SessionError, SessionEvent, SessionEventKind};
-use crate::admission::{SpillFile, store_outputs, tool_of};
+use crate::admission::{spill_file, store_outputs, tool_of};
 
 impl Session {
     /// Appends a message. Its outputs are stored in full and get their view. Returns its position.
@@ -72,10 +73,9 @@ impl Session {
         let mut left = outputs_of(message).count();
         for (part, output) in outputs_of(message) {
             let tool = tool_of(&output, &self.projection);
-            let place = (tool, &*output);
-            let file = SpillFile::write(&*self.store, &self.id, &self.views, place);
+            let spill = spill_file(&*self.store, &self.id, &self.views, (tool, &output));
             // The output itself is stored, so a missing file is only a warning.
-            if let Some(SpillFile::Failed(why)) = &file {
+            if let Some(Spill::Failed(why)) = &spill {
                 let note = format!("an output could not be written to a file: {why}");
                 let event = SessionEvent::new(SessionEventKind::Warning, PlanReason::Admission);
                 self.events.push(event.with_note(note));
@@ -89,8 +89,7 @@ impl Session {
                 observed: message.meta.kind == Some(MessageKind::Observation),
                 earlier: repeats
                     .and_then(|repeats| repeats.shown_before(&self.projection, &output)),
-                spill: file.as_ref().map(SpillFile::spill),
-                can_retrieve: self.setup.retrieval.is_some(),
+                spill: spill.as_ref(),
             };
             let (view, takes) = self.conditions(|conditions| {
                 let weigh = |measure: &Measure| conditions.weigh(measure);
@@ -98,7 +97,7 @@ impl Session {
                 let used = weigh(self.projection.total()).saturating_add(round);
                 let open = weigh(self.projection.open_outputs()).saturating_add(round);
                 let room = OutputRoom::new(&self.setup.policy, conditions, used, open);
-                let view = incoming_view(&self.views, &incoming, &room, &weigh);
+                let view = incoming_view(&self.views, &incoming, &room, conditions);
                 left -= 1;
                 // Only further outputs of the same message need this figure.
                 let takes = match (&view, &incoming.measure) {

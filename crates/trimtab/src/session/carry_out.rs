@@ -38,24 +38,17 @@ impl Session {
     /// Runs a decision on the current conversation.
     pub(super) fn decide<T>(
         &mut self,
-        decision: impl FnOnce(&ConversationState<'_>, &CallConditions<'_>) -> T,
+        decision: impl FnOnce(&ConversationState<'_>) -> T,
     ) -> Result<T, SessionError> {
         // Builds the window, so that the borrow below can share it with the rest of the projection.
         self.projection.window()?;
-        let compacted = self.projection.journal().newest_compaction();
-        let conversation = ConversationState {
-            log: self.projection.log(),
-            slots: self.projection.slots(),
-            window: self.projection.last_window(),
-            policy: &self.setup.policy,
-            projection: &self.projection,
-            sent: self.sent,
-            compacted_at: compacted.map(|plan| plan.at),
-            archive_from: self.archive_from,
-            opening: self.projection.log().opening(),
-            dialect: self.setup.dialect,
-        };
-        Ok(self.conditions(|conditions| decision(&conversation, conditions)))
+        Ok(self.conditions(|call| {
+            decision(&ConversationState {
+                sent: self.sent,
+                archive_from: self.archive_from,
+                ..ConversationState::new(&self.projection, &self.setup.policy, call)
+            })
+        }))
     }
 
     /// Runs a decision on everything except the conversation.
@@ -99,8 +92,7 @@ impl Session {
     pub(super) fn run_ladder(&mut self, mut ladder: Ladder) -> Result<LadderOutcome, SessionError> {
         let mut helped = None;
         loop {
-            let next = self
-                .decide(|conversation, conditions| ladder.next(helped, conversation, conditions))?;
+            let next = self.decide(|conversation| ladder.next(helped, conversation))?;
             match next {
                 NextStep::Step(step) => helped = Some(self.take_step(step, ladder.reason())?),
                 NextStep::Summarise(PlanStep::Draft(draft)) => {
@@ -131,16 +123,6 @@ impl Session {
                 )
             }
             PlanStep::Draft(draft) => self.take_draft(*draft),
-            PlanStep::Drop(dropping) => {
-                // Stored before the plan is made, because the plan names their ref.
-                let gone: Vec<_> = dropping.messages().collect();
-                let stored = self.store_messages(&gone)?;
-                let plan = dropping.plan(stored.as_ref());
-                self.carry_out_silently(
-                    plan,
-                    SessionEvent::new(SessionEventKind::Dropped, reason.clone()),
-                )
-            }
             PlanStep::Media(places) => self.show_as_text(places, reason),
             PlanStep::ToolSummaries(archived) => {
                 let event = SessionEvent::new(SessionEventKind::Trimmed, reason.clone());
@@ -160,7 +142,9 @@ impl Session {
     fn take_draft(&mut self, mut draft: CompactionDraft) -> Result<bool, SessionError> {
         self.store_replaced(&mut draft)?;
         let plan = draft.finish(None).plan;
-        let kind = if plan.compacts() {
+        let kind = if draft.drops() {
+            SessionEventKind::Dropped
+        } else if plan.compacts() {
             SessionEventKind::Compacted
         } else {
             SessionEventKind::Trimmed
@@ -169,7 +153,8 @@ impl Session {
         let judged = self.last_true_tokens();
         let event = SessionEvent::new(kind, PlanReason::Nothing).with_note(draft.note());
         let done = self.carry_out_silently(plan, event)?;
-        if done {
+        // Only compactions are judged.
+        if done && !draft.drops() {
             self.tokens_before_compaction = judged;
         }
         Ok(done)

@@ -27,8 +27,7 @@ impl Session {
     /// Call it at every moment: the policy decides which of them count.
     pub fn check(&mut self, moment: Moment) -> Result<Option<PendingSummary>, SessionError> {
         for way in planner::ageing_methods(moment) {
-            let step = self
-                .decide(|conversation, conditions| planner::age(conversation, conditions, *way))?;
+            let step = self.decide(|conversation| planner::age(conversation, *way))?;
             let Some(step) = step else { continue };
             let archived_before = step.archived_before();
             let done = match step {
@@ -53,9 +52,8 @@ impl Session {
         {
             self.run_ladder(ladder)?;
         }
-        let asked = self.decide(|conversation, conditions| {
-            planner::time_to_compact(conversation, conditions, moment)
-        })??;
+        let asked =
+            self.decide(|conversation| planner::time_to_compact(conversation, moment))??;
         asked.map_or(Ok(None), |asked| self.draft(&asked))
     }
 
@@ -274,8 +272,7 @@ impl Session {
     }
 
     fn draft(&mut self, asked: &CompactionRequest) -> Result<Option<PendingSummary>, SessionError> {
-        let draft = self
-            .decide(|conversation, conditions| planner::draft(conversation, conditions, asked))?;
+        let draft = self.decide(|conversation| planner::draft(conversation, asked))?;
         let Some(draft) = draft else {
             return Ok(None);
         };

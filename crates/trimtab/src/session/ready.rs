@@ -43,9 +43,9 @@ impl Session {
         {
             return Err(self.does_not_fit(&misfit));
         }
-        let (tokens, total) = self.decide(|conversation, conditions| {
+        let (tokens, total) = self.decide(|conversation| {
             let total = conversation.window.measures().total();
-            (conditions.prompt_tokens(&total), total)
+            (conversation.call.prompt_tokens(&total), total)
         })?;
         self.sent = self.projection.log().len();
         // This call fills the cache again.
@@ -60,10 +60,7 @@ impl Session {
 
     /// True if the window fits as it is, or if its model's window is unknown.
     pub fn fits(&mut self) -> Result<bool, SessionError> {
-        self.decide(|conversation, conditions| {
-            let excess = conditions.excess(conversation.window, conditions.answer_reserve());
-            excess.is_none()
-        })
+        self.decide(|conversation| conversation.excess().is_none())
     }
 
     /// The limits of each of `calls` answers of the retrieval tools to one request, so that they
@@ -94,8 +91,7 @@ impl Session {
             lower_answer: verdict.action == OverflowAction::LowerReserve,
         };
         // By the old limits: the figures of the error refer to the window that was sent.
-        let excess =
-            self.decide(|conversation, conditions| overflow.excess(conversation, conditions))?;
+        let excess = self.decide(|conversation| overflow.excess(conversation))?;
         // The limits of other errors are in bytes.
         let in_tokens = matches!(
             verdict.kind,
@@ -109,9 +105,7 @@ impl Session {
         // A rejected request gets no answer.
         self.answer_in_flight = AnswerInFlight::Nothing;
         self.usage = None;
-        let over_window = self.decide(|conversation, conditions| {
-            overflow.excess_over_window(conversation, conditions)
-        })?;
+        let over_window = self.decide(|conversation| overflow.excess_over_window(conversation))?;
         let (policy, attempt) = (&self.setup.policy, self.recoveries);
         let goal = (excess, over_window);
         let Some(ladder) = Ladder::after_overflow(policy, &overflow, attempt, goal) else {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use trimtab_model::Ref;
 
 use super::outputs::StoredOutput;
-use super::{Coverage, MissingFact};
+use super::{Coverage, MissingFact, SummaryAudit, TextWithRefs};
 use crate::compaction::text::{clip_line, untagged};
 use crate::compaction::text_budget::TextBudget;
 use crate::facts::{self, FactKind};
@@ -21,51 +21,61 @@ const LONGEST: usize = 240;
 /// The share of the room that the list of outputs may take before the facts, in percent.
 const OUTPUTS_FIRST: u64 = 65;
 
-/// The text that makes up for what a summary leaves out.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FactBlock {
-    /// The text; empty if there is nothing to say, or no room for it.
-    pub text: String,
-    /// The refs that it names.
-    pub refs: Vec<Ref>,
-    /// The number of stored outputs for which there was no room.
-    pub unnamed: usize,
-    /// The coverage with this block.
-    pub coverage: Coverage,
-}
-
-/// Writes the block within `budget`.
-pub(super) fn render(
-    missing: &[MissingFact<'_>],
-    outputs: &[StoredOutput<'_>],
-    budget: &TextBudget<'_>,
-) -> FactBlock {
-    let frame = [OPENING, OUTPUTS, CLOSING];
-    let frame = frame.iter().map(|line| budget.weight(line) + 1);
-    let Some(mut tokens) = budget.tokens.checked_sub(frame.sum()) else {
-        return nothing(outputs);
-    };
-    // Token estimates are not additive: the block can weigh more than its lines. Halving ends at
-    // an empty block, which fits.
-    loop {
-        let inner = budget.with(tokens);
-        // Refs have priority, because they are the only way to the full outputs. What they do not
-        // use goes to the facts, and what the facts leave goes to labels of further outputs.
-        let first = outputs_within(outputs, &inner.share(OUTPUTS_FIRST));
-        let facts = facts_within(missing, &inner.with(tokens - first.weight));
-        let listed = outputs_within(outputs, &inner.with(tokens - facts.weight));
-        let block = assemble(facts, &listed, outputs);
-        if budget.holds(&block.text) {
-            return block;
+impl SummaryAudit<'_> {
+    /// The text that makes up for what is missing, within `budget`: the most important missing
+    /// facts, by kind and with the refs of their outputs, and the refs of all stored outputs of the
+    /// replaced messages. If there is not enough room, older outputs are named by their bare ref,
+    /// and then the oldest are left out.
+    pub fn fact_block(&self, budget: &TextBudget<'_>) -> TextWithRefs {
+        let frame = [OPENING, OUTPUTS, CLOSING];
+        let frame = frame.iter().map(|line| budget.weight(line) + 1);
+        let mut tokens = budget.tokens.saturating_sub(frame.sum());
+        // Token estimates are not additive: the block can weigh more than its lines. Halving ends
+        // at an empty block, which fits.
+        loop {
+            let inner = budget.with(tokens);
+            // Refs have priority, because they are the only way to the full outputs. What they do
+            // not use goes to the facts, and what the facts leave goes to labels of further
+            // outputs.
+            let first = outputs_within(&self.outputs, &inner.share(OUTPUTS_FIRST));
+            let facts = facts_within(&self.missing, &inner.with(tokens - first.weight));
+            let listed = outputs_within(&self.outputs, &inner.with(tokens - facts.weight));
+            let block = self.block(facts, &listed);
+            if tokens == 0 || budget.holds(&block.text) {
+                return block;
+            }
+            tokens /= 2;
         }
-        tokens /= 2;
     }
-}
 
-fn nothing(outputs: &[StoredOutput<'_>]) -> FactBlock {
-    FactBlock {
-        unnamed: outputs.len(),
-        ..FactBlock::default()
+    fn block(&self, facts: FactLines, listed: &ListedOutputs) -> TextWithRefs {
+        let coverage = Coverage {
+            added: facts.facts,
+            ..self.coverage
+        };
+        let named = listed.labelled + listed.bare;
+        if facts.facts + named == 0 {
+            return TextWithRefs {
+                coverage,
+                ..TextWithRefs::default()
+            };
+        }
+        let mut lines = vec![OPENING.to_owned()];
+        lines.extend(facts.lines);
+        let newest = self.outputs.iter().skip(self.outputs.len() - named);
+        if named > 0 {
+            lines.push(OUTPUTS.to_owned());
+            let bare = newest.clone().take(listed.bare);
+            let bare: Vec<&str> = bare.map(|output| output.id).collect();
+            lines.extend(Some(bare.join(" ")).filter(|bare| !bare.is_empty()));
+            lines.extend(newest.clone().skip(listed.bare).map(entry));
+        }
+        lines.push(CLOSING.to_owned());
+        TextWithRefs {
+            text: lines.join("\n"),
+            refs: newest.filter_map(|output| output.stored.cloned()).collect(),
+            coverage,
+        }
     }
 }
 
@@ -176,34 +186,6 @@ fn outputs_within(outputs: &[StoredOutput<'_>], budget: &TextBudget<'_>) -> List
     listed.bare -= listed.labelled;
     listed.weight = budget.tokens - left;
     listed
-}
-
-fn assemble(facts: FactLines, listed: &ListedOutputs, outputs: &[StoredOutput<'_>]) -> FactBlock {
-    let named = listed.labelled + listed.bare;
-    let unnamed = outputs.len() - named;
-    if facts.facts + named == 0 {
-        return nothing(outputs);
-    }
-    let mut lines = vec![OPENING.to_owned()];
-    lines.extend(facts.lines);
-    let newest = outputs.iter().skip(unnamed);
-    if named > 0 {
-        lines.push(OUTPUTS.to_owned());
-        let bare = newest.clone().take(listed.bare);
-        let bare: Vec<&str> = bare.map(|output| output.id).collect();
-        lines.extend(Some(bare.join(" ")).filter(|bare| !bare.is_empty()));
-        lines.extend(newest.clone().skip(listed.bare).map(entry));
-    }
-    lines.push(CLOSING.to_owned());
-    FactBlock {
-        text: lines.join("\n"),
-        refs: newest.filter_map(|output| output.stored.cloned()).collect(),
-        unnamed,
-        coverage: Coverage {
-            added: facts.facts,
-            ..Coverage::default()
-        },
-    }
 }
 
 /// `text` without its fact block.

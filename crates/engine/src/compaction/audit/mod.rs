@@ -15,10 +15,8 @@ use foldhash::{HashSet, HashSetExt as _};
 use serde::{Deserialize, Serialize};
 use trimtab_model::{Message, Ref};
 
-pub use block::FactBlock;
 pub(super) use block::without_block;
 
-use super::text_budget::TextBudget;
 use crate::facts::FactKind;
 use gathered_facts::GatheredFacts;
 use outputs::{StoredOutput, stored_outputs};
@@ -70,6 +68,17 @@ impl Coverage {
     }
 }
 
+/// A text about replaced messages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TextWithRefs {
+    /// The text; empty if there is nothing to say, or no room for it.
+    pub text: String,
+    /// The refs that it names.
+    pub refs: Vec<Ref>,
+    /// How many of the important facts are in the window with this text.
+    pub coverage: Coverage,
+}
+
 /// An important fact that is not in the summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingFact<'m> {
@@ -87,8 +96,10 @@ pub struct MissingFact<'m> {
 
 /// The result of an audit: what a summary leaves out.
 pub struct SummaryAudit<'m> {
-    coverage: Coverage,
-    missing: Vec<MissingFact<'m>>,
+    /// The counts, before any fact block.
+    pub coverage: Coverage,
+    /// The missing facts, most important first.
+    pub missing: Vec<MissingFact<'m>>,
     outputs: Vec<StoredOutput<'m>>,
 }
 
@@ -101,9 +112,9 @@ pub struct SummaryAudit<'m> {
 ///
 /// let replaced = [Message::user("Keep src/main.rs as it is. Port it to tokio 1.47.0")];
 /// let audit = audit(&replaced, &["The user wants src/main.rs as it is: keep."]);
-/// let missing: Vec<&str> = audit.missing().iter().map(|fact| fact.text).collect();
+/// let missing: Vec<&str> = audit.missing.iter().map(|fact| fact.text).collect();
 /// assert_eq!(missing, ["1.47.0"]);
-/// assert_eq!((audit.coverage().facts, audit.coverage().covered), (3, 2));
+/// assert_eq!((audit.coverage.facts, audit.coverage.covered), (3, 2));
 /// ```
 pub fn audit<'m, M: Borrow<Message>>(replaced: &'m [M], written: &[&str]) -> SummaryAudit<'m> {
     let outputs = stored_outputs(replaced);
@@ -142,31 +153,3 @@ pub fn audit<'m, M: Borrow<Message>>(replaced: &'m [M], written: &[&str]) -> Sum
         outputs,
     }
 }
-
-impl<'m> SummaryAudit<'m> {
-    /// The counts, before any fact block.
-    pub fn coverage(&self) -> Coverage {
-        self.coverage
-    }
-
-    /// The missing facts, most important first.
-    pub fn missing(&self) -> &[MissingFact<'m>] {
-        &self.missing
-    }
-
-    /// The text that makes up for what is missing, within `budget`: the most important missing
-    /// facts, by kind and with the refs of their outputs, and the refs of all stored outputs of the
-    /// replaced messages. If there is not enough room, older outputs are named by their bare ref,
-    /// and then the oldest are left out.
-    pub fn fact_block(&self, budget: &TextBudget<'_>) -> FactBlock {
-        let mut block = block::render(&self.missing, &self.outputs, budget);
-        block.coverage = Coverage {
-            added: block.coverage.added,
-            ..self.coverage
-        };
-        block
-    }
-}
-
-#[cfg(test)]
-mod tests;

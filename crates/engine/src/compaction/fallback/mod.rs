@@ -6,21 +6,19 @@
 //! An earlier summary of this form is read back and continued, so that a chain of them keeps the
 //! first request and never grows.
 
-mod assistant_text;
-mod call_outcomes;
-mod files;
+mod calls;
 mod open_work;
 mod outcome;
 mod paths;
 mod replaced;
+mod said;
 mod section;
-mod user_messages;
 
 use std::borrow::Borrow;
 
-use trimtab_model::{Message, Part, Ref};
+use trimtab_model::{Message, Part};
 
-use super::audit::{Coverage, audit};
+use super::audit::{TextWithRefs, audit};
 use super::text_budget::TextBudget;
 use replaced::ReplacedMessages;
 use section::{SectionTitle, SummarySection};
@@ -41,17 +39,6 @@ const SHARES: [(SectionTitle, u64); 8] = [
     (SectionTitle::Earlier, 7),
 ];
 
-/// A summary without a model.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FallbackSummary {
-    /// The summary; empty if there is no room for it, or nothing to replace.
-    pub summary: String,
-    /// The refs that it names.
-    pub refs: Vec<Ref>,
-    /// How many of the important facts it has.
-    pub coverage: Coverage,
-}
-
 /// Summarises the `replaced` messages, within `budget` and smaller than they are.
 ///
 /// ```
@@ -65,10 +52,10 @@ pub struct FallbackSummary {
 /// ];
 /// let bytes = |text: &str| text.len() as u64;
 /// let made = fallback::summarise(&replaced, &TextBudget::new(800, &bytes));
-/// assert!(made.summary.contains("Never edit the fixtures."));
-/// assert!(made.summary.contains("bash(make)") && made.summary.len() <= 800);
+/// assert!(made.text.contains("Never edit the fixtures."));
+/// assert!(made.text.contains("bash(make)") && made.text.len() <= 800);
 /// ```
-pub fn summarise<M: Borrow<Message>>(replaced: &[M], budget: &TextBudget<'_>) -> FallbackSummary {
+pub fn summarise<M: Borrow<Message>>(replaced: &[M], budget: &TextBudget<'_>) -> TextWithRefs {
     let replaced = ReplacedMessages::new(replaced);
     // A summary must be smaller than what it replaces.
     let room = budget.with(budget.tokens.min(weight_below(&replaced.messages, budget)));
@@ -76,7 +63,7 @@ pub fn summarise<M: Borrow<Message>>(replaced: &[M], budget: &TextBudget<'_>) ->
     // Token estimates are not additive: the summary can weigh more than its sections.
     while tokens > 0 {
         let made = summary_within(&replaced, &room.with(tokens));
-        if room.holds(&made.summary) {
+        if room.holds(&made.text) {
             return made;
         }
         tokens /= 2;
@@ -84,7 +71,7 @@ pub fn summarise<M: Borrow<Message>>(replaced: &[M], budget: &TextBudget<'_>) ->
     summary_within(&replaced, &room.with(0))
 }
 
-fn summary_within(replaced: &ReplacedMessages<'_>, budget: &TextBudget<'_>) -> FallbackSummary {
+fn summary_within(replaced: &ReplacedMessages<'_>, budget: &TextBudget<'_>) -> TextWithRefs {
     let mut left = budget.tokens.saturating_sub(budget.weight(OPENING) + 1);
     let mut unused = 0;
     let mut sections = Vec::new();
@@ -108,16 +95,12 @@ fn summary_within(replaced: &ReplacedMessages<'_>, budget: &TextBudget<'_>) -> F
     let texts = [OPENING, &said, &block.text];
     let texts: Vec<&str> = texts.into_iter().filter(|text| !text.is_empty()).collect();
     // An opening without sections would say nothing.
-    let summary = if texts.len() > 1 {
+    let text = if texts.len() > 1 {
         texts.join("\n")
     } else {
         String::new()
     };
-    FallbackSummary {
-        summary,
-        refs: block.refs,
-        coverage: block.coverage,
-    }
+    TextWithRefs { text, ..block }
 }
 
 fn write_section(
@@ -126,13 +109,13 @@ fn write_section(
     budget: &TextBudget<'_>,
 ) -> SummarySection {
     match title {
-        SectionTitle::FirstRequest => user_messages::first_request_section(replaced, budget),
-        SectionTitle::UserMessages => user_messages::user_messages_section(replaced, budget),
-        SectionTitle::Words => assistant_text::assistant_text_section(replaced, budget),
-        SectionTitle::OpenWork => open_work::open_work_section(replaced, budget),
-        SectionTitle::Errors => open_work::errors_section(replaced, budget),
-        SectionTitle::Files => files::files_section(replaced, budget),
-        SectionTitle::Runs => call_outcomes::calls_section(replaced, budget),
+        SectionTitle::FirstRequest => replaced.first_request(budget),
+        SectionTitle::UserMessages => replaced.user_messages_section(budget),
+        SectionTitle::Words => replaced.assistant_texts(budget),
+        SectionTitle::OpenWork => replaced.open_work(budget),
+        SectionTitle::Errors => replaced.errors(budget),
+        SectionTitle::Files => replaced.files(budget),
+        SectionTitle::Runs => replaced.runs(budget),
         SectionTitle::Earlier => replaced.earlier(budget),
     }
 }

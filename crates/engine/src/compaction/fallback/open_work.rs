@@ -22,40 +22,54 @@ const READ: usize = 32 << 10;
 /// Only the newest outputs are searched for errors.
 const OUTPUTS: usize = 100;
 
-/// The newest list of things to do, and the unanswered calls.
-pub(super) fn open_work_section(
-    replaced: &ReplacedMessages<'_>,
-    budget: &TextBudget<'_>,
-) -> SummarySection {
-    let open = replaced.calls.iter().filter(|(_, output)| output.is_none());
-    let open = open.map(|(call, _)| format!("no output yet: {}", short_arguments(call, LONGEST)));
-    let items: Vec<String> = todo_list(replaced).into_iter().chain(open).collect();
-    SummarySection::newest(SectionTitle::OpenWork, items, budget)
-}
+impl ReplacedMessages<'_> {
+    /// The newest list of things to do, and the unanswered calls.
+    pub(super) fn open_work(&self, budget: &TextBudget<'_>) -> SummarySection {
+        let open = self.calls.iter().filter(|(_, output)| output.is_none());
+        let open =
+            open.map(|(call, _)| format!("no output yet: {}", short_arguments(call, LONGEST)));
+        let items: Vec<String> = self.todo_list().into_iter().chain(open).collect();
+        SummarySection::newest(SectionTitle::OpenWork, items, budget)
+    }
 
-/// The entries of the newest call to a tool for such lists.
-fn todo_list(replaced: &ReplacedMessages<'_>) -> Vec<String> {
-    let mut calls = replaced
-        .messages
-        .iter()
-        .rev()
-        .flat_map(|message| message.calls());
-    let newest = calls
-        .find(|call| call.name.to_ascii_lowercase().contains("todo") && !call.arguments.is_empty());
-    let Some(call) = newest else {
-        return Vec::new();
-    };
-    let value: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
-    let fields = value
-        .as_object()
-        .into_iter()
-        .flat_map(|fields| fields.values());
-    match std::iter::once(&value)
-        .chain(fields)
-        .find_map(Value::as_array)
-    {
-        Some(entries) => entries.iter().map(todo).collect(),
-        None => vec![short_arguments(call, LONGEST)],
+    /// The entries of the newest call to a tool for such lists.
+    fn todo_list(&self) -> Vec<String> {
+        let newest_first = self.messages.iter().rev();
+        let mut calls = newest_first.flat_map(|message| message.calls());
+        let newest = calls.find(|call| {
+            call.name.to_ascii_lowercase().contains("todo") && !call.arguments.is_empty()
+        });
+        let Some(call) = newest else {
+            return Vec::new();
+        };
+        let value: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
+        let fields = value
+            .as_object()
+            .into_iter()
+            .flat_map(|fields| fields.values());
+        match std::iter::once(&value)
+            .chain(fields)
+            .find_map(Value::as_array)
+        {
+            Some(entries) => entries.iter().map(todo).collect(),
+            None => vec![short_arguments(call, LONGEST)],
+        }
+    }
+
+    /// The newest errors, without repetitions.
+    pub(super) fn errors(&self, budget: &TextBudget<'_>) -> SummarySection {
+        let mut known = HashSet::new();
+        let mut is_new = |error: &String| known.insert(without_digits(error));
+        let newest_first = self.messages.iter().rev();
+        let outputs = newest_first.flat_map(|message| message.outputs());
+        let errors = outputs
+            .take(OUTPUTS)
+            .flat_map(|output| errors_of(output).into_iter().rev());
+        let mut errors: Vec<String> = errors.filter(&mut is_new).take(ERRORS).collect();
+        errors.reverse();
+        let before = self.earlier_items(SectionTitle::Errors).filter(is_new);
+        let all: Vec<String> = before.chain(errors).collect();
+        SummarySection::newest(SectionTitle::Errors, all, budget)
     }
 }
 
@@ -66,25 +80,6 @@ fn todo(entry: &Value) -> String {
     let what = what.map_or_else(|| entry.to_string(), str::to_owned);
     let state = field(["status", "state", "done", "completed"]).unwrap_or("to do");
     clip_line(&format!("[{state}] {what}"), LONGEST)
-}
-
-/// The newest errors, without repetitions.
-pub(super) fn errors_section(
-    replaced: &ReplacedMessages<'_>,
-    budget: &TextBudget<'_>,
-) -> SummarySection {
-    let mut known = HashSet::new();
-    let mut is_new = |error: &String| known.insert(without_digits(error));
-    let newest_first = replaced.messages.iter().rev();
-    let outputs = newest_first.flat_map(|message| message.outputs());
-    let errors = outputs
-        .take(OUTPUTS)
-        .flat_map(|output| errors_of(output).into_iter().rev());
-    let mut errors: Vec<String> = errors.filter(&mut is_new).take(ERRORS).collect();
-    errors.reverse();
-    let before = replaced.earlier_items(SectionTitle::Errors).filter(is_new);
-    let all: Vec<String> = before.chain(errors).collect();
-    SummarySection::newest(SectionTitle::Errors, all, budget)
 }
 
 fn errors_of(output: &Output) -> Vec<String> {

@@ -4,15 +4,15 @@ use std::fmt::Write as _;
 
 use trimtab_model::{Message, MessageKind, Output, Ref};
 
-use super::CompactionDraft;
+use super::{CompactionDraft, DraftContent};
 use crate::compaction::answer::{SummaryAnswer, SummaryEnding, SummaryRefusal, judge};
 use crate::compaction::audit::{self, Coverage};
 use crate::compaction::fallback;
 use crate::compaction::rebuild::{Replacement, SummaryPlacement, rebuild};
+use crate::compaction::recovery::with_note;
 use crate::compaction::text_budget::TextBudget;
 use crate::normalise::Slot;
 use crate::plan::{Edit, Plan};
-use crate::planner::dropping::newest_of_kind;
 use crate::planner::rewrite::{BlockContents, RewriteResult};
 use crate::planner::survivors::Survivors;
 use crate::planner::{output_digest, plan_without};
@@ -48,6 +48,15 @@ struct WrittenSummary {
     is_silent: bool,
 }
 
+impl From<Replacement> for WrittenSummary {
+    fn from(replacement: Replacement) -> Self {
+        Self {
+            replacement,
+            ..Self::default()
+        }
+    }
+}
+
 impl CompactionDraft {
     /// The plan with the summariser's answer, or with a summary that needs no model if there is no
     /// usable answer.
@@ -59,21 +68,25 @@ impl CompactionDraft {
             None => (None, None),
         };
         let by_model = answer.is_some();
-        let written = if let Some(rewritten) = &self.rewritten {
-            self.block(rewritten)
-        } else if self.survivors.summary {
-            answer.map_or_else(
-                || self.summary_without_model(),
-                |answer| self.audited_summary(answer),
-            )
-        } else {
-            self.ref_only()
+        let written = match (&self.survivors.content, answer) {
+            (DraftContent::Summary, Some(answer)) => self.audited_summary(answer),
+            (DraftContent::Summary, None) => self.summary_without_model(),
+            (DraftContent::Line | DraftContent::LineInPlace, _) => {
+                WrittenSummary::from(Replacement {
+                    note: self.ref_line().unwrap_or_default(),
+                    ..Replacement::default()
+                })
+            }
+            (DraftContent::PreviousSummary, _) => self.previous_summary().into(),
+            (DraftContent::Rewrite(rewritten), _) => WrittenSummary::from(Replacement {
+                summary: self.block(rewritten),
+                ..Replacement::default()
+            }),
         };
-        let is_silent = self.survivors.summary && written.is_silent;
         let mut plan = self.plan(&written.replacement);
         plan.name_refs(&written.refs);
         FinishedCompaction {
-            is_silent: is_silent && self.rewritten.is_none(),
+            is_silent: written.is_silent,
             plan,
             refusal,
             by_model,
@@ -110,10 +123,7 @@ impl CompactionDraft {
         };
         if !setting.enabled {
             self.name_ref(&mut replacement.summary);
-            return WrittenSummary {
-                replacement,
-                ..WrittenSummary::default()
-            };
+            return replacement.into();
         }
         let replaced: Vec<&Message> = self.replaced().map(|message| &**message).collect();
         let texts = [replacement.retain.as_str(), replacement.summary.as_str()];
@@ -121,46 +131,48 @@ impl CompactionDraft {
         let room = self.window.map_or(setting.block_tokens, |window| {
             setting.block_tokens.min(window / 20)
         });
-        let mut written = WrittenSummary {
-            coverage: Some(audit.coverage()),
-            ..WrittenSummary::default()
-        };
-        if room > 0 {
-            let block = audit.fact_block(&TextBudget::new(room, &|text| self.weigh(text)));
-            if !block.text.is_empty() {
-                let _ = write!(replacement.summary, "\n\n{}", block.text);
-            }
-            written.coverage = Some(block.coverage);
-            written.refs = block.refs;
+        let block = audit.fact_block(&TextBudget::new(room, &|text| self.weigh(text)));
+        if !block.text.is_empty() {
+            let _ = write!(replacement.summary, "\n\n{}", block.text);
         }
         self.name_ref(&mut replacement.summary);
-        written.replacement = replacement;
-        written
+        WrittenSummary {
+            replacement,
+            refs: block.refs,
+            coverage: Some(block.coverage),
+            is_silent: false,
+        }
     }
 
-    /// Only a line that names the ref of the replaced messages.
-    fn ref_only(&self) -> WrittenSummary {
-        let stored = self.stored.as_ref().filter(|_| self.can_retrieve);
-        let line = |stored: &Ref| way_back_to_messages(self.survivors.replaced.len(), stored);
-        WrittenSummary {
-            replacement: Replacement {
-                note: stored.map(line).unwrap_or_default(),
-                ..Replacement::default()
-            },
-            ..WrittenSummary::default()
-        }
+    /// The line that names the ref of the replaced messages, if the model may see it.
+    fn ref_line(&self) -> Option<String> {
+        let stored = self.stored.as_ref().filter(|_| self.can_retrieve)?;
+        let replaced = self.survivors.replaced.len();
+        Some(way_back_to_messages(replaced, stored))
     }
 
     /// The block of a rewrite.
-    fn block(&self, rewritten: &RewriteResult) -> WrittenSummary {
+    fn block(&self, rewritten: &RewriteResult) -> String {
         let text = |block: &BlockContents| block.text(self.stored.as_ref());
-        let summary = rewritten.block.as_ref().map(text).unwrap_or_default();
-        WrittenSummary {
-            replacement: Replacement {
-                summary,
-                ..Replacement::default()
-            },
-            ..WrittenSummary::default()
+        rewritten.block.as_ref().map(text).unwrap_or_default()
+    }
+
+    /// The summary and the retained text of the last compaction, with a note.
+    fn previous_summary(&self) -> Replacement {
+        let slots = &self.survivors.slots;
+        let prefix = match &self.policy.compaction.placement {
+            SummaryPlacement::Message { prefix } | SummaryPlacement::System { prefix } => prefix,
+        };
+        let summary = newest_of_kind(slots, MessageKind::Summary, prefix);
+        let mut summary = with_note(&summary, self.survivors.replaced.len());
+        if let Some(line) = self.ref_line() {
+            summary.push('\n');
+            summary.push_str(&line);
+        }
+        Replacement {
+            retain: newest_of_kind(slots, MessageKind::Retain, ""),
+            summary,
+            note: String::new(),
         }
     }
 
@@ -170,14 +182,14 @@ impl CompactionDraft {
         let weigh = |text: &str| self.weigh(text);
         let budget = TextBudget::new(self.summary_tokens(), &weigh);
         let mut made = fallback::summarise(&replaced, &budget);
-        let is_silent = made.summary.trim().is_empty();
-        self.name_ref(&mut made.summary);
+        let is_silent = made.text.trim().is_empty();
+        self.name_ref(&mut made.text);
         WrittenSummary {
             is_silent,
             replacement: Replacement {
                 // No model reads the earlier retained text, so it is copied.
                 retain: newest_of_kind(&self.survivors.slots, MessageKind::Retain, ""),
-                summary: made.summary,
+                summary: made.text,
                 note: String::new(),
             },
             refs: made.refs,
@@ -203,23 +215,27 @@ impl CompactionDraft {
             slots,
             kept,
             replaced,
-            ..
+            content,
         } = &self.survivors;
         let compaction = &self.policy.compaction;
-        let mut edits = match &self.rewritten {
-            None => rebuild(slots, kept, replacement, &compaction.placement),
-            // A rewrite that hides nothing only shortens outputs in place.
-            Some(_) if replaced.is_empty() => Vec::new(),
-            Some(_) => rebuild(slots, kept, replacement, &AS_IT_IS),
-        };
+        let rebuilt = |placement| rebuild(slots, kept, replacement, placement);
         let mut digested = Vec::new();
-        match &self.rewritten {
-            None => {
-                let (digest, outputs) = self.digest();
+        let mut edits = match content {
+            DraftContent::LineInPlace => self.hide_in_place(&replacement.note),
+            DraftContent::PreviousSummary => rebuilt(&compaction.placement),
+            DraftContent::Summary | DraftContent::Line => {
+                let digest;
+                (digest, digested) = self.digest();
+                let mut edits = rebuilt(&compaction.placement);
                 edits.extend(digest);
-                digested = outputs;
+                edits
             }
-            Some(rewritten) => edits.extend(rewritten.edits.iter().cloned()),
+            // A rewrite that hides nothing only shortens outputs in place.
+            DraftContent::Rewrite(_) if replaced.is_empty() => Vec::new(),
+            DraftContent::Rewrite(_) => rebuilt(&AS_IT_IS),
+        };
+        if let DraftContent::Rewrite(rewritten) = content {
+            edits.extend(rewritten.edits.iter().cloned());
         }
         let reason = self.request.reason.clone();
         let bound = compaction.bound_reasoning;
@@ -228,6 +244,27 @@ impl CompactionDraft {
         plan.name_refs(digested.iter().filter_map(|output| output.stored.as_ref()));
         // The summary can arrive many messages later. The plan must not reach what came since.
         plan.within(self.length)
+    }
+
+    /// Hides the replaced messages, and inserts a line before the first of them.
+    fn hide_in_place(&self, line: &str) -> Vec<Edit> {
+        let survivors = &self.survivors;
+        let gone = survivors
+            .replaced
+            .iter()
+            .filter_map(|at| survivors.slots.get(*at));
+        let positions: Vec<usize> = gone.filter_map(|slot| slot.source.in_log()).collect();
+        // One edit per message. Runs that touch are joined when the edits are applied.
+        let hide = |at: &usize| Edit::Hide {
+            from: *at,
+            to: at + 1,
+        };
+        let mut edits: Vec<Edit> = positions.iter().map(hide).collect();
+        if let Some(first) = positions.first().filter(|_| !line.is_empty()) {
+            let line = Message::user(line).with_kind(MessageKind::Note);
+            edits.push(Edit::insert(*first, line));
+        }
+        edits
     }
 
     /// The digest of outputs among the kept messages after the summary: edits, and the outputs.
@@ -241,4 +278,12 @@ impl CompactionDraft {
         let digest = &self.policy.compaction.digest;
         output_digest::edits(digest, &recent, self.can_retrieve, self.length)
     }
+}
+
+/// The text of the newest message of a kind that we inserted, without `prefix`.
+fn newest_of_kind(slots: &[Slot], kind: MessageKind, prefix: &str) -> String {
+    let mut said = slots.iter().rev().map(|slot| &slot.message);
+    let said = said.find(|message| message.meta.kind == Some(kind));
+    let text = said.map(|message| message.text()).unwrap_or_default();
+    text.strip_prefix(prefix).unwrap_or(&text).to_owned()
 }

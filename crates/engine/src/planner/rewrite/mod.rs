@@ -23,12 +23,11 @@ use std::collections::HashSet;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Output, Part, Role};
 
-use super::draft::CompactionDraft;
+use super::draft::{CompactionDraft, CompactionRequest, DraftContent};
 use super::survivors::Survivors;
 use super::{CallConditions, ConversationState};
 use crate::budget::percent;
 use crate::compaction::keep_rules::KeptMessages;
-use crate::normalise::MessageSource;
 use crate::observation::show;
 use crate::plan::{Edit, PlanReason};
 use crate::policy::RewriteAgeing;
@@ -65,10 +64,7 @@ pub(super) struct RewriteResult {
 
 /// Drafts the rewrite that removes old text from the window; none if this is not a switch point, or
 /// if it is not worth it.
-pub(super) fn rewrite(
-    conversation: &ConversationState<'_>,
-    conditions: &CallConditions<'_>,
-) -> Option<CompactionDraft> {
+pub(super) fn rewrite(conversation: &ConversationState<'_>) -> Option<CompactionDraft> {
     let policy = conversation.policy;
     let settings = &policy.ageing.cards;
     if !settings.enabled {
@@ -81,20 +77,26 @@ pub(super) fn rewrite(
     let uncorrected = |measure: &Measure| measure.tokens();
     let plain = CallConditions {
         tokens: &uncorrected,
-        ..*conditions
+        ..*conversation.call
     };
-    let forced = switch_point(settings, conditions, conditions.weigh(&total));
-    let (due, conditions) = if let Some(due) = forced {
-        (due, conditions)
+    let plain = ConversationState {
+        call: &plain,
+        ..*conversation
+    };
+    let call = conversation.call;
+    let forced = switch_point(settings, call, call.weigh(&total));
+    let (due, conversation) = if let Some(due) = forced {
+        (due, conversation)
     } else {
+        let call = plain.call;
         let newest = conversation.projection.journal().newest_compaction();
         let left = newest.map_or(0, |plan| plan.tokens_after);
-        let due = possible_switch_point(settings, &plain, plain.weigh(&total), (since, left))?;
+        let due = possible_switch_point(settings, call, call.weigh(&total), (since, left))?;
         (due, &plain)
     };
-    let survey = WindowSurvey::new(conversation, conditions);
+    let survey = WindowSurvey::new(conversation);
     let views = CompiledViews::new(&policy.views).unwrap_or_default();
-    let reductions = Reductions::of(settings, &survey, conditions, &views, due.room);
+    let reductions = Reductions::of(settings, &survey, conversation.call, &views, due.room);
     if !reductions.gain_enough() {
         return None;
     }
@@ -117,15 +119,14 @@ pub(super) fn rewrite(
         block: (!hidden.is_empty()).then(block),
         account,
     };
-    let trigger = due.switch.to_string();
-    let survivors = reductions.survivors(&hidden);
-    let reason = PlanReason::Triggered { trigger };
-    Some(CompactionDraft::of_rewrite(
-        conversation,
-        reason,
-        survivors,
-        rewritten,
-    ))
+    let request = CompactionRequest {
+        reason: PlanReason::Triggered {
+            trigger: due.switch.to_string(),
+        },
+        ..CompactionRequest::default()
+    };
+    let survivors = reductions.survivors(&hidden, rewritten);
+    Some(CompactionDraft::new(conversation, request, survivors))
 }
 
 /// The number of calls to the model, and of those since the last rewrite. If nothing was sent yet,
@@ -231,7 +232,7 @@ impl Reductions<'_, '_> {
     }
 
     /// What stays, and what the block replaces: hidden rounds, and an earlier block.
-    fn survivors(&self, hidden: &HashSet<usize>) -> Survivors {
+    fn survivors(&self, hidden: &HashSet<usize>, rewritten: RewriteResult) -> Survivors {
         let slots = self.survey.slots;
         let goes = |at: &usize| {
             let slot = slots.get(*at);
@@ -257,7 +258,7 @@ impl Reductions<'_, '_> {
                 ..KeptMessages::default()
             },
             replaced,
-            summary: true,
+            content: DraftContent::Rewrite(Box::new(rewritten)),
         }
     }
 
@@ -276,10 +277,7 @@ impl Reductions<'_, '_> {
             gone.iter()
                 .filter_map(|(_, slot)| MessageWords::of(&slot.message)),
         );
-        let shown = stays.iter().filter_map(|(_, slot)| match slot.source {
-            MessageSource::Log(position) => Some(position),
-            MessageSource::Inserted(_) => None,
-        });
+        let shown = stays.iter().filter_map(|(_, slot)| slot.source.in_log());
         let shown: HashSet<usize> = shown.collect();
         let in_bytes = |tokens: u64| usize::try_from(tokens).unwrap_or(usize::MAX);
         let bytes = in_bytes(self.block * BLOCK_BYTES_PER_TOKEN);

@@ -9,7 +9,7 @@ use trimtab_model::{Call, MessageKind, Output, Part, Role, work};
 use crate::log::Log;
 use crate::normalise::{MessageSource, Slot};
 use crate::observation::observed;
-use crate::planner::{CallConditions, ConversationState};
+use crate::planner::ConversationState;
 
 /// The kind of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,27 +61,24 @@ pub(super) struct WindowSurvey<'a> {
 }
 
 impl<'a> WindowSurvey<'a> {
-    pub(super) fn new(
-        conversation: &ConversationState<'a>,
-        conditions: &CallConditions<'_>,
-    ) -> Self {
+    pub(super) fn new(conversation: &ConversationState<'a>) -> Self {
         let (slots, log) = (conversation.slots, conversation.log);
         let pairing = rounds::pair(slots);
         // Archived messages are not sent, so they cost nothing.
         let weigh = |(number, slot): (usize, &Slot)| {
             let measure = conversation.projection.measure_of_slot(number);
             let sent = measure.filter(|_| slot.message.agent_visible());
-            sent.map_or(0, |measure| conditions.weigh(&measure))
+            sent.map_or(0, |measure| conversation.call.weigh(&measure))
         };
         let tokens: Vec<u64> = slots.iter().enumerate().map(weigh).collect();
         let segments = segments(slots, &pairing, &tokens, conversation.opening);
         let outputs = pairing.outputs.iter().filter_map(|(place, answer)| {
             let slot = slots.get(place.message)?;
-            let MessageSource::Log(position) = slot.source else {
-                return None;
-            };
+            let position = slot.source.in_log()?;
             let part = slot.message.parts.get(place.part)?;
-            let tokens = conditions.weigh(&Measure::of_parts(std::slice::from_ref(part)));
+            let tokens = conversation
+                .call
+                .weigh(&Measure::of_parts(std::slice::from_ref(part)));
             Some(SurveyedOutput {
                 slot: place.message,
                 part: place.part,
@@ -92,9 +89,8 @@ impl<'a> WindowSurvey<'a> {
                 tokens,
             })
         });
-        let mut outputs: Vec<SurveyedOutput<'_>> = outputs
-            .chain(observations(conversation, conditions))
-            .collect();
+        let mut outputs: Vec<SurveyedOutput<'_>> =
+            outputs.chain(observations(conversation)).collect();
         // `outputs_of` finds the outputs of a segment by binary search.
         outputs.sort_by_key(|seen| (seen.slot, seen.part));
         Self {
@@ -131,20 +127,17 @@ impl<'a> WindowSurvey<'a> {
 /// Observations, as outputs without a call.
 fn observations<'a>(
     conversation: &ConversationState<'a>,
-    conditions: &CallConditions<'_>,
 ) -> impl Iterator<Item = SurveyedOutput<'a>> {
     let log = conversation.log;
     let all = conversation.slots.iter().enumerate();
     all.filter_map(|(at, slot)| {
-        let MessageSource::Log(position) = slot.source else {
-            return None;
-        };
+        let position = slot.source.in_log()?;
         let (part, output) = observed(&slot.message)?;
         Some(SurveyedOutput {
             slot: at,
             part,
             position,
-            tokens: conditions.weigh(&Measure::of_text(&output.text())),
+            tokens: conversation.call.weigh(&Measure::of_text(&output.text())),
             output: Cow::Owned(output),
             full_text: full_output_text(log, position, part),
             call: None,

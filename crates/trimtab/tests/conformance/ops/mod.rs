@@ -13,9 +13,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use trimtab::engine::normalise::NormaliseOptions;
-use trimtab::engine::planner::{
-    CallConditions, ConversationState, PlanStep, TokenRates, age, ageing_methods,
-};
+use trimtab::engine::planner::{CallConditions, ConversationState, PlanStep, age, ageing_methods};
 use trimtab::engine::policy::{Moment, Policy};
 use trimtab::engine::window::Projection;
 use trimtab::model::estimate::Measure;
@@ -186,33 +184,13 @@ fn aged(
     }
     projection.window().unwrap();
     let step = {
-        let conversation = ConversationState {
-            log: projection.log(),
-            slots: projection.slots(),
-            window: projection.last_window(),
-            policy,
-            projection: &projection,
-            sent: 0,
-            compacted_at: None,
-            archive_from: 0,
-            opening: 0,
-            dialect: Dialect::Chat,
-        };
-        let conditions = CallConditions {
-            window: None,
-            max_output: None,
-            bytes: None,
-            tools: 0,
-            first_ref: 0,
-            can_retrieve: false,
+        let call = CallConditions {
             usage: usage.map(|usage| (usage, Measure::default())),
-            tokens: &|measure| measure.tokens(),
-            cold: false,
-            rates: TokenRates::default(),
-            cliffs: &[],
+            ..CallConditions::new(&Measure::tokens)
         };
+        let conversation = ConversationState::new(&projection, policy, &call);
         let mut ways = ageing_methods(moment).iter();
-        ways.find_map(|way| age(&conversation, &conditions, *way))
+        ways.find_map(|way| age(&conversation, *way))
     };
     let done = step.is_some();
     let (plan, note) = match step {
