@@ -70,11 +70,11 @@ pub(crate) fn write(
     }
     let sources = sources(scan, &written);
     let rows = written.rows().zip(&sources);
-    let changed: Vec<&str> = rows
+    let new_rows: Vec<&str> = rows
         .filter_map(|(row, source)| source.is_none().then_some(row))
         .collect();
     Ok(WrittenWindow {
-        changed: format!("[{}]", changed.join(",")).into_bytes(),
+        changed: format!("[{}]", new_rows.join(",")).into_bytes(),
         sources,
         body: spliced.body.into_owned(),
     })

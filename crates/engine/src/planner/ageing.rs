@@ -106,12 +106,6 @@ fn placeholders(conversation: &ConversationState<'_>) -> Option<PlanStep> {
         return None;
     }
     let budget = placeholder.budget.resolve(conversation.call.window);
-    let log = conversation.window.measures().log;
-    // A quick test, so that the outputs are not walked on every call: if the whole log is within
-    // the budget, all outputs are.
-    if u64::from(log.sizes().text.bytes).div_ceil(4) <= budget {
-        return None;
-    }
     let protect = protected(conversation);
     let outputs = conversation.projection.outputs();
     let changes = outputs.over_budget(budget, |tool| protect.protects(tool));

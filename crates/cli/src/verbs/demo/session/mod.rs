@@ -80,10 +80,12 @@ impl DemoRound {
             let function = json!({"name": call.tool, "arguments": call.arguments.to_string()});
             json!({"id": call.id, "type": "function", "function": function})
         });
-        let mut answer = json!({"role": "assistant", "content": self.text});
-        if !self.calls.is_empty() {
-            answer["tool_calls"] = calls.collect();
-        }
+        let calls: Vec<Value> = calls.collect();
+        // Providers reject an empty list of calls.
+        let answer = match calls.is_empty() {
+            true => json!({"role": "assistant", "content": self.text}),
+            false => json!({"role": "assistant", "content": self.text, "tool_calls": calls}),
+        };
         let outputs = self
             .calls
             .iter()
