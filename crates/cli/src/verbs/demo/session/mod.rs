@@ -82,9 +82,10 @@ impl DemoRound {
         });
         let calls: Vec<Value> = calls.collect();
         // Providers reject an empty list of calls.
-        let answer = match calls.is_empty() {
-            true => json!({"role": "assistant", "content": self.text}),
-            false => json!({"role": "assistant", "content": self.text, "tool_calls": calls}),
+        let answer = if calls.is_empty() {
+            json!({"role": "assistant", "content": self.text})
+        } else {
+            json!({"role": "assistant", "content": self.text, "tool_calls": calls})
         };
         let outputs = self
             .calls
