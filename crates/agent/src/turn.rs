@@ -217,7 +217,7 @@ impl Agent {
             let error = match piece {
                 Some(Ok(ReplyPiece::End(answer))) => return Ok(ModelCallOutcome::Answer(answer)),
                 Some(Ok(piece)) => {
-                    begun |= !matches!(piece, ReplyPiece::Usage(_) | ReplyPiece::Retry { .. });
+                    begun |= !matches!(piece, ReplyPiece::Retry { .. });
                     self.tell_piece(piece, &mut said);
                     continue;
                 }
@@ -265,7 +265,7 @@ impl Agent {
                     .send(AgentEvent::Retry { attempt, wait, why });
             }
             // Calls are reported when they run, and usage when it is final.
-            ReplyPiece::Call(_) | ReplyPiece::Usage(_) | ReplyPiece::End(_) => {}
+            ReplyPiece::End(_) => {}
         }
     }
 

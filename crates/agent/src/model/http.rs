@@ -412,8 +412,7 @@ impl CallAttempt<'_> {
             place.stream_error(reported.verdict, &reported.message)
         })?;
         for piece in pieces {
-            // Usage is not shown to the user, so the call can still be repeated after it.
-            self.delivered |= !matches!(piece, ReplyPiece::Usage(_));
+            self.delivered = true;
             self.sink.send(piece).await;
         }
         Ok(())

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
-use trimtab_model::{Call, Usage};
 
 use super::{ModelAnswer, ModelError};
 
@@ -20,10 +19,6 @@ pub enum ReplyPiece {
     Text(String),
     /// More of the model's reasoning.
     Reasoning(String),
-    /// A complete call.
-    Call(Call),
-    /// The usage reported so far.
-    Usage(Usage),
     /// The call failed before anything was delivered, and is repeated after a delay.
     Retry {
         /// The number of the failed attempt, from 1.

@@ -90,11 +90,7 @@ impl TakenPieces {
                 let text = delta.text().into_owned();
                 self.pieces.push(ReplyPiece::Reasoning(text));
             }
-            StreamEvent::Call(call) => self.pieces.push(ReplyPiece::Call(call)),
-            StreamEvent::Usage(usage) => {
-                said.usage = Some(usage);
-                self.pieces.push(ReplyPiece::Usage(usage));
-            }
+            StreamEvent::Usage(usage) => said.usage = Some(usage),
             StreamEvent::Stop(stop) => said.stop = Some(stop),
             StreamEvent::Error(error) => self.error = Some(error),
             StreamEvent::End => said.ended = true,
@@ -133,15 +129,15 @@ pub(super) fn read_whole(dialect: Dialect, body: &str) -> Option<ModelAnswer> {
 
 /// The pieces of a complete answer.
 pub(super) fn pieces(answer: &ModelAnswer) -> Vec<ReplyPiece> {
-    let said = answer.message.parts.iter().filter_map(|part| match part {
+    let parts = answer.message.parts.iter();
+    let pieces = parts.filter_map(|part| match part {
         Part::Text(text) => Some(ReplyPiece::Text(text.text.clone())),
         Part::Reasoning(thought) if !thought.text.is_empty() => {
             Some(ReplyPiece::Reasoning(thought.text.clone()))
         }
-        Part::Call(call) => Some(ReplyPiece::Call(call.clone())),
         _ => None,
     });
-    said.chain(answer.usage().map(ReplyPiece::Usage)).collect()
+    pieces.collect()
 }
 
 #[cfg(test)]

@@ -20,6 +20,17 @@ pub struct BarSegment {
     pub amount: u64,
 }
 
+impl From<(&'static str, char, TextStyle, u64)> for BarSegment {
+    fn from((name, letter, style, amount): (&'static str, char, TextStyle, u64)) -> Self {
+        Self {
+            name,
+            letter,
+            style,
+            amount,
+        }
+    }
+}
+
 /// Renders the bar in `WIDTH` characters. Every non-empty segment is visible.
 pub fn render(segments: &[BarSegment], colour: bool) -> String {
     render_in(segments, colour, WIDTH)

@@ -8,7 +8,7 @@ use serde_json::Value;
 use trimtab_engine::view::tools;
 use trimtab_model::{Dialect, Message, Part, Role};
 use trimtab_testkit::upstream::{ReceivedRequest, RequestOutcome, Upstream};
-use trimtab_wire::sse::{StreamEvent, StreamWatcher};
+use trimtab_wire::answer::AnswerAssembler;
 
 /// Figures of a client's windows.
 #[derive(Debug, Default)]
@@ -134,14 +134,11 @@ fn retrieved(main: &[&Arc<ReceivedRequest>]) -> Vec<String> {
 pub(crate) fn calls(dialect: Dialect, answer: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(answer);
     let Ok(whole) = serde_json::from_str::<Value>(&text) else {
-        let mut ids = Vec::new();
-        let mut watcher = StreamWatcher::new(dialect);
-        watcher.push(answer, |event| {
-            if let StreamEvent::Call(call) = event {
-                ids.push(call.id);
-            }
-        });
-        return ids;
+        let mut assembler = AnswerAssembler::new(dialect);
+        assembler.push(answer);
+        let message = assembler.finish();
+        let calls = message.iter().flat_map(Message::calls);
+        return calls.map(|call| call.id.clone()).collect();
     };
     let list = match dialect {
         Dialect::Chat => &whole["choices"][0]["message"]["tool_calls"],

@@ -54,13 +54,13 @@ impl HeadLinesCut {
             return Cow::Borrowed(text);
         }
         // A JSON document is often one long line, and its first chars are of no use.
-        if clipped && structure::detect(text) == structure::OutputFormat::Json {
-            let how = structure::CutRequest {
-                cap: self.max_bytes as u64,
-                measure: &bytes,
-                stored,
-            };
-            return structure::cut(text, &how);
+        let how = structure::CutRequest {
+            cap: self.max_bytes as u64,
+            measure: &bytes,
+            stored,
+        };
+        if clipped && let Some(view) = structure::cut_json(text, &how) {
+            return view;
         }
         body.push_str(&note(stored));
         Cow::Owned(body)

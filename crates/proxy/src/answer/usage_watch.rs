@@ -113,7 +113,7 @@ impl UsageWatch {
             WatchedForm::None => (None, ObservedCalls::Known(false)),
             WatchedForm::Stream(watcher) => {
                 let called = &mut self.called;
-                watcher.finish(|event| *called |= matches!(event, StreamEvent::Call(_)));
+                watcher.finish(|event| *called |= matches!(event, StreamEvent::Call));
                 (
                     if_reported(watcher.usage()),
                     ObservedCalls::Known(self.called),
@@ -134,7 +134,7 @@ impl AnswerWatch for UsageWatch {
             WatchedForm::Stream(watcher) => {
                 let called = &mut self.called;
                 watcher.push(bytes, |event| {
-                    *called |= matches!(event, StreamEvent::Call(_));
+                    *called |= matches!(event, StreamEvent::Call);
                 });
             }
             WatchedForm::Whole(body) if body.len() + bytes.len() <= LONGEST_ANSWER => {

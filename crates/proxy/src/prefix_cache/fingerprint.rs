@@ -229,16 +229,9 @@ impl<'s, 'a> Fingerprinter<'s, 'a> {
                 }) => {
                     add_text(text.get(), hasher);
                 }
-                _ => self.unmarked(self.span_of(part.get()), hasher),
+                _ => self.unmarked(Span::of_slice(self.scan.text(), part.get()), hasher),
             }
         }
-    }
-
-    /// The position of a slice of the body.
-    fn span_of(&self, piece: &str) -> Span {
-        let body = self.scan.body();
-        let start = piece.as_ptr().addr().saturating_sub(body.as_ptr().addr());
-        Span::new(start, start + piece.len())
     }
 
     fn add(&self, span: Span, hasher: &mut Xxh3) {

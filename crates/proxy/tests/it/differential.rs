@@ -8,12 +8,13 @@ use bytes::Bytes;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::json;
-use trimtab_model::Dialect;
+use trimtab_model::{Dialect, Message};
 use trimtab_proxy::{ProxyConfig, RunningProxy};
 use trimtab_store::{MemoryStore, Store};
 use trimtab_testkit::bodies::{JsonStyle, talk};
 use trimtab_testkit::script::{ScriptedFault, ScriptedReply};
 use trimtab_testkit::upstream::{ReplySource, Upstream, UpstreamOptions};
+use trimtab_wire::answer::AnswerAssembler;
 use trimtab_wire::sse::{StreamEvent, StreamWatcher};
 
 use crate::fake::{Got, send};
@@ -151,7 +152,6 @@ fn made(dialect: Dialect, got: Option<Got>) -> Made {
         let mut note = |event: StreamEvent<'_>| match event {
             StreamEvent::Text(delta) => text.push_str(&delta.text()),
             StreamEvent::Reasoning(delta) => parts.push(format!("thought {}", delta.text())),
-            StreamEvent::Call(call) => parts.push(format!("call {} {}", call.name, call.arguments)),
             StreamEvent::Stop(stop) => parts.push(format!("stop {stop}")),
             StreamEvent::Error(error) => parts.push(format!("error {}", error.message)),
             StreamEvent::End => parts.push("end".to_owned()),
@@ -159,6 +159,11 @@ fn made(dialect: Dialect, got: Option<Got>) -> Made {
         };
         watcher.push(&body, &mut note);
         watcher.finish(&mut note);
+        let mut assembler = AnswerAssembler::new(dialect);
+        assembler.push(&body);
+        let said = assembler.finish();
+        let calls = said.iter().flat_map(Message::calls);
+        parts.extend(calls.map(|call| format!("call {} {}", call.name, call.arguments)));
     } else if got.status == 200 {
         text = crate::talk::said_or_raw(dialect, &String::from_utf8_lossy(&body));
     } else if got.status != 502 {

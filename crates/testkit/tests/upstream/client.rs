@@ -7,9 +7,10 @@ use hyper_util::client::legacy::Client as Http;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use serde_json::{Value, json};
-use trimtab_model::{Call, Dialect, Usage};
+use trimtab_model::{Call, Dialect, Message, Usage};
 use trimtab_testkit::script::Script;
 use trimtab_testkit::upstream::{ReplySource, Upstream, UpstreamOptions};
+use trimtab_wire::answer::AnswerAssembler;
 use trimtab_wire::sse::{StreamEvent, StreamWatcher};
 
 pub(crate) struct Client {
@@ -67,15 +68,17 @@ impl Got {
         watcher.push(&self.body, |event| match event {
             StreamEvent::Text(delta) => said.text.push_str(&delta.text()),
             StreamEvent::Reasoning(delta) => said.reasoning.push_str(&delta.text()),
-            StreamEvent::Call(call) => said.calls.push(call),
             StreamEvent::Usage(usage) => said.usage = usage,
             StreamEvent::Stop(stop) => said.stop = stop,
             StreamEvent::Error(error) => said.error = error.message,
             StreamEvent::End => said.ended = true,
-            // Its text has come as reasoning already.
-            StreamEvent::Start | StreamEvent::Thought(_) => {}
+            StreamEvent::Start | StreamEvent::Call => {}
             other => panic!("{other:?}"),
         });
+        let mut assembler = AnswerAssembler::new(dialect);
+        assembler.push(&self.body);
+        let message = assembler.finish();
+        said.calls = message.iter().flat_map(Message::calls).cloned().collect();
         said
     }
 }

@@ -127,10 +127,24 @@ impl AssembledParts {
 
     fn add_call(&mut self, delta: &Value) {
         let index = delta.get("index").and_then(Value::as_u64).unwrap_or(0);
+        // Some servers give all calls the same index. A name and another id begin a new call.
+        let id = |call: &Value| call.get("id")?.as_str().map(str::to_owned);
+        let open = self.newest.get(&index).and_then(|at| self.list.get(*at));
+        let open = open.and_then(|(call, _)| id(call));
+        let is_other = open.is_some_and(|open| id(delta).is_some_and(|id| id != open));
+        if is_other
+            && delta
+                .pointer("/function/name")
+                .is_some_and(Value::is_string)
+        {
+            self.begin(index, json!({}));
+        }
         let call = self.at(index, json!({}));
         let fields = delta.as_object().into_iter().flatten();
         for (name, value) in fields.filter(|(name, _)| *name != "index") {
             match (name.as_str(), call.get_mut(name)) {
+                // An empty field says nothing about the call.
+                _ if value.is_null() || value == "" => {}
                 ("function", Some(Value::Object(function))) => {
                     for (name, value) in value.as_object().into_iter().flatten() {
                         let slot = function.entry(name).or_insert(Value::Null);
@@ -141,7 +155,8 @@ impl AssembledParts {
                         }
                     }
                 }
-                (_, Some(_)) => {}
+                // Pieces may repeat a field; the newest value counts.
+                (_, Some(known)) => *known = value.clone(),
                 (_, None) => {
                     if let Some(call) = call.as_object_mut() {
                         call.insert(name.clone(), value.clone());
@@ -367,6 +382,67 @@ mod tests {
             ],
         );
         assert_eq!((message.parts.len(), message.calls().count()), (2, 1));
+    }
+
+    #[test]
+    fn thoughts_that_cannot_be_read_keep_their_seals() {
+        let redacted = json!({"type": "content_block_start", "index": 1,
+            "content_block": {"type": "redacted_thinking", "data": "Zm9v"}});
+        let encrypted = json!({"type": "response.output_item.done", "item":
+            {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"}});
+        let cases = [
+            (Dialect::Messages, redacted, "Zm9v"),
+            (Dialect::Responses, encrypted, "gAAA"),
+        ];
+        for (dialect, event, seal) in cases {
+            let message = assembled(dialect, &[event]);
+            let [Part::Reasoning(thought)] = message.parts.as_slice() else {
+                panic!("{message:?}");
+            };
+            assert_eq!(thought.seal.as_deref(), Some(seal));
+        }
+    }
+
+    fn call_pieces(pieces: &[Value]) -> Message {
+        let events: Vec<Value> = pieces
+            .iter()
+            .map(|piece| delta(json!({"tool_calls": [piece]})))
+            .collect();
+        assembled(Dialect::Chat, &events)
+    }
+
+    #[test]
+    fn unknown_fields_of_a_call_are_kept_and_the_newest_counts() {
+        let message = call_pieces(&[
+            json!({"index": 0, "id": "a", "type": "function", "extra_content": {"seal": "old"},
+                "function": {"name": "look", "arguments": "{\"p\""}}),
+            json!({"index": 0, "id": null, "extra_content": {"seal": "new"}, "other": null,
+                "function": {"arguments": ":1}"}}),
+        ]);
+        let call = message.calls().next().unwrap();
+        assert_eq!(
+            (&*call.id, &*call.arguments, call.extra.len()),
+            ("a", "{\"p\":1}", 1)
+        );
+        let written = crate::chat::write_message(&message);
+        let written: String = written.iter().map(trimtab_model::RawJson::as_str).collect();
+        assert!(
+            written.contains(r#""extra_content":{"seal":"new"}"#),
+            "{written}"
+        );
+    }
+
+    #[test]
+    fn calls_that_share_an_index_are_told_apart() {
+        let message = call_pieces(&[
+            json!({"index": 0, "id": "a", "function": {"name": "look", "arguments": "{}"}}),
+            json!({"index": 0, "id": "b", "function": {"name": "look", "arguments": "{\"p\""}}),
+            json!({"index": 0, "id": "b", "function": {"arguments": ":1}"}}),
+        ]);
+        let calls: Vec<(&str, &str)> = (message.calls())
+            .map(|call| (&*call.id, &*call.arguments))
+            .collect();
+        assert_eq!(calls, [("a", "{}"), ("b", "{\"p\":1}")]);
     }
 
     #[test]

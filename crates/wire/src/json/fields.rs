@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use trimtab_model::{ExtraFields, marks};
 
@@ -16,11 +17,6 @@ use super::{JsonType, owned, string, text, type_of};
 pub(crate) struct JsonFields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'a> JsonFields<'a> {
-    /// Adds a field.
-    pub(crate) fn push(&mut self, name: Cow<'a, str>, value: &'a RawValue) {
-        self.0.push((name, value));
-    }
-
     /// The value of `key`; the last one if there are duplicates, as in every JSON parser.
     pub(crate) fn get(&self, key: &str) -> Option<&'a RawValue> {
         self.0
@@ -145,31 +141,8 @@ impl<'de: 'a, 'a> Visitor<'de> for JsonFieldsVisitor<'a> {
 }
 
 /// A field's name, borrowed unless it contains escapes.
-pub(crate) struct FieldName<'a>(pub(crate) Cow<'a, str>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for FieldName<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(FieldNameVisitor(PhantomData))
-    }
-}
-
-struct FieldNameVisitor<'a>(PhantomData<&'a ()>);
-
-impl<'de: 'a, 'a> Visitor<'de> for FieldNameVisitor<'a> {
-    type Value = FieldName<'a>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a field name")
-    }
-
-    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<FieldName<'a>, E> {
-        Ok(FieldName(Cow::Borrowed(name)))
-    }
-
-    fn visit_str<E>(self, name: &str) -> Result<FieldName<'a>, E> {
-        Ok(FieldName(Cow::Owned(name.to_owned())))
-    }
-}
+#[derive(Deserialize)]
+struct FieldName<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[cfg(test)]
 mod tests {

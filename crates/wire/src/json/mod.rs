@@ -12,7 +12,7 @@ pub(crate) mod span;
 pub(crate) mod strings;
 pub(crate) mod unscannable;
 
-pub(crate) use fields::{FieldName, JsonFields};
+pub(crate) use fields::JsonFields;
 pub(crate) use object::{ObjectWriter, array, quoted};
 pub(crate) use pick::{elements, pick};
 

@@ -23,6 +23,12 @@ impl Span {
         }
     }
 
+    /// The position of `piece`, a slice of `text`.
+    pub fn of_slice(text: &str, piece: &str) -> Self {
+        let start = piece.as_ptr().addr().wrapping_sub(text.as_ptr().addr());
+        Self::new(start, start.wrapping_add(piece.len()))
+    }
+
     /// Number of bytes.
     pub fn len(self) -> usize {
         self.range().len()

@@ -20,7 +20,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use part::{read as read_part, write as write_part};
+pub(crate) use part::write as write_part;
 pub(crate) use read::{from_content, from_fields, system};
 pub use read::{read_message, read_system};
 pub(crate) use write::write_list;

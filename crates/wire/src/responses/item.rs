@@ -78,11 +78,6 @@ pub(super) fn answer(mut fields: JsonFields<'_>) -> Option<Vec<Part>> {
     Some(parts)
 }
 
-/// A separate reasoning entry.
-pub(crate) fn thought(raw: &RawValue) -> Part {
-    reasoning(json::fields(raw).unwrap_or_default(), raw)
-}
-
 /// Reasoning; its seal can be read by the provider only.
 pub(super) fn reasoning(mut fields: JsonFields<'_>, raw: &RawValue) -> Part {
     let summary = fields.list("summary");

@@ -27,7 +27,6 @@ mod write;
 mod tests;
 
 pub use ids::without_ids;
-pub(crate) use item::thought as read_thought;
 pub use read::read_input;
 pub(crate) use read::{MessageGatherer, instructions};
 pub use write::{write_input, write_instructions};

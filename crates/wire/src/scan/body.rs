@@ -230,71 +230,35 @@ impl BodyReader<'_> {
     fn tools(&mut self) -> ScanResult<()> {
         self.forget_markers(self.request.tools);
         self.request.tool_list.clear();
-        let first = self.cursor.peek();
-        let start = self.cursor.offset();
-        if first == Some(b'[') {
-            let mut open = self.cursor.open()?;
-            while self.cursor.more(&mut open)? {
-                let tool = self.tool()?;
-                self.request.tool_list.push(tool);
-                self.check_tools()?;
-            }
-        } else {
-            self.cursor.value()?;
-        }
-        self.request.tools = Span::new(start, self.cursor.offset());
-        Ok(())
-    }
-
-    fn check_tools(&self) -> ScanResult<()> {
-        // A body of empty tools must not take much more memory than its bytes.
-        let size = size_of_val(self.request.tool_list.as_slice());
-        if size > (64 << 10) + self.text.len() {
-            return self.cursor.fail(UnscannableReason::TooManyParts);
-        }
+        self.request.tools = self.list_or_value(|reader| {
+            let tool = reader.tool()?;
+            reader.request.tool_list.push(tool);
+            reader.check_size(&[])
+        })?;
         Ok(())
     }
 
     fn tool(&mut self) -> ScanResult<ToolSpan> {
-        let mut tool = self.object_or_value(|reader, key, tool: &mut ToolSpan| {
-            let value = match key {
-                // Chat Completions nests the definition in a field named like its type.
-                "function" | "custom" => return reader.tool_name(tool),
-                _ => reader.cursor.value()?,
-            };
-            if key == "name" {
-                tool.name = value;
+        let read = self.object_or_value(Span::default(), |reader, key, name| {
+            match key {
+                // Chat Completions nests the definition in a field named like its type. The name
+                // inside it is the one that counts, wherever the other stands.
+                "function" | "custom" => {
+                    let [inner] = reader.fields(["name"])?.value;
+                    *name = if inner.is_empty() { *name } else { inner };
+                }
+                "name" => *name = reader.cursor.value()?,
+                _ => drop(reader.cursor.value()?),
             }
             Ok(())
         })?;
-        tool.value.span = tool.span;
-        Ok(tool.value)
-    }
-
-    fn tool_name(&mut self, tool: &mut ToolSpan) -> ScanResult<()> {
-        let inner = self.object_or_value(|reader, key, name: &mut Span| {
-            let value = reader.cursor.value()?;
-            if key == "name" {
-                *name = value;
-            }
-            Ok(())
-        })?;
-        // The name inside `function` is the one that counts, wherever the other stands.
-        if !inner.value.is_empty() {
-            tool.name = inner.value;
-        }
-        Ok(())
+        let (span, name) = (read.span, read.value);
+        Ok(ToolSpan { span, name })
     }
 
     fn metadata(&mut self) -> ScanResult<()> {
-        let found = self.object_or_value(|reader, key, user_id: &mut Span| {
-            let value = reader.cursor.value()?;
-            if key == "user_id" {
-                *user_id = value;
-            }
-            Ok(())
-        })?;
-        self.request.session.metadata_user_id = found.value;
+        let [user_id] = self.fields(["user_id"])?.value;
+        self.request.session.metadata_user_id = user_id;
         Ok(())
     }
 }

@@ -16,17 +16,12 @@ struct ChatEntryFields {
     role: Span,
     content: Span,
     tool_call_id: Span,
-    thoughts: [ThoughtField; 2],
+    /// By their order in [`THOUGHTS`].
+    thoughts: [Span; 2],
     legacy: Option<Span>,
     /// The parts of the content, if it is a list.
     content_parts: Vec<PartSpan>,
     calls: Vec<PartSpan>,
-}
-
-/// A field with reasoning.
-#[derive(Clone, Copy, Default)]
-struct ThoughtField {
-    value: Span,
 }
 
 /// The fields with reasoning, the preferred one first.
@@ -34,7 +29,7 @@ const THOUGHTS: [&str; 2] = ["reasoning_content", "reasoning"];
 
 /// Scans one entry.
 pub(super) fn entry(reader: &mut BodyReader<'_>) -> ScanResult<()> {
-    let read = reader.object_or_value(field)?;
+    let read = reader.object_or_value(ChatEntryFields::default(), field)?;
     if !read.is_object {
         return reader.cursor.fail(UnscannableReason::NotAMessage);
     }
@@ -73,18 +68,16 @@ fn field(reader: &mut BodyReader<'_>, key: &str, fields: &mut ChatEntryFields) -
             match key {
                 "role" => fields.role = value,
                 "tool_call_id" => fields.tool_call_id = value,
-                _ => thought(fields, key, value),
+                _ => {
+                    let mut named = THOUGHTS.iter().zip(&mut fields.thoughts);
+                    if let Some((_, thought)) = named.find(|(name, _)| **name == key) {
+                        *thought = value;
+                    }
+                }
             }
         }
     }
     Ok(())
-}
-
-fn thought(fields: &mut ChatEntryFields, key: &str, value: Span) {
-    let mut named = THOUGHTS.iter().zip(&mut fields.thoughts);
-    if let Some((_, thought)) = named.find(|(name, _)| **name == key) {
-        thought.value = value;
-    }
 }
 
 fn output(reader: &mut BodyReader<'_>, span: Span, fields: &ChatEntryFields) {
@@ -98,8 +91,8 @@ fn output(reader: &mut BodyReader<'_>, span: Span, fields: &ChatEntryFields) {
 }
 
 fn answer(reader: &mut BodyReader<'_>, mut fields: ChatEntryFields) {
-    let thoughts = fields.thoughts.iter().map(|thought| thought.value);
-    if let Some(value) = thoughts.into_iter().find(|at| is_string(reader.text, *at)) {
+    let mut thoughts = fields.thoughts.into_iter();
+    if let Some(value) = thoughts.find(|at| is_string(reader.text, *at)) {
         let kind = PartKind::Reasoning { sealed: false };
         reader.tables.parts.push(PartSpan {
             content: value,
@@ -133,37 +126,15 @@ fn said(reader: &mut BodyReader<'_>, fields: ChatEntryFields) {
 }
 
 fn content(reader: &mut BodyReader<'_>, parts: &mut Vec<PartSpan>) -> ScanResult<Span> {
-    if reader.cursor.peek() != Some(b'[') {
-        return reader.cursor.value();
-    }
-    let start = reader.cursor.offset();
-    let mut open = reader.cursor.open()?;
-    while reader.cursor.more(&mut open)? {
+    reader.list_or_value(|reader| {
         parts.push(part(reader)?);
-        check(reader, parts)?;
-    }
-    Ok(Span::new(start, reader.cursor.offset()))
-}
-
-fn check(reader: &BodyReader<'_>, parts: &[PartSpan]) -> ScanResult<()> {
-    // A hostile body consists of tiny parts, whose spans are larger than their bytes.
-    if size_of_val(parts) > (64 << 10) + reader.text.len().saturating_mul(2) {
-        return reader.cursor.fail(UnscannableReason::TooManyParts);
-    }
-    Ok(())
+        reader.check_size(parts)
+    })
 }
 
 fn part(reader: &mut BodyReader<'_>) -> ScanResult<PartSpan> {
-    let read = reader.object_or_value(|reader, key, (kind, text): &mut (Span, Span)| {
-        let value = reader.cursor.value()?;
-        match key {
-            "type" => *kind = value,
-            "text" => *text = value,
-            _ => {}
-        }
-        Ok(())
-    })?;
-    let (type_name, text) = read.value;
+    let read = reader.fields(["type", "text"])?;
+    let [type_name, text] = read.value;
     let kind = match reader.string(type_name).as_deref() {
         Some("text") if is_string(reader.text, text) => PartKind::Text,
         Some("image_url" | "image") => PartKind::Media(MediaKind::Image),
@@ -183,22 +154,23 @@ fn part(reader: &mut BodyReader<'_>) -> ScanResult<PartSpan> {
 }
 
 fn calls(reader: &mut BodyReader<'_>, calls: &mut Vec<PartSpan>) -> ScanResult<()> {
-    if reader.cursor.peek() != Some(b'[') {
-        return reader.cursor.value().map(drop);
-    }
-    let mut open = reader.cursor.open()?;
-    while reader.cursor.more(&mut open)? {
+    reader.list_or_value(|reader| {
         calls.push(call(reader)?);
-        check(reader, calls)?;
-    }
+        reader.check_size(calls)
+    })?;
     Ok(())
 }
 
 fn call(reader: &mut BodyReader<'_>) -> ScanResult<PartSpan> {
-    let read = reader.object_or_value(|reader, key, (id, arguments): &mut (Span, Span)| {
+    let none = (Span::default(), Span::default());
+    let read = reader.object_or_value(none, |reader, key, (id, arguments)| {
         match key {
             "id" => *id = reader.cursor.value()?,
-            "function" | "custom" => *arguments = inner(reader, &["arguments", "input"])?,
+            "function" | "custom" => {
+                // A custom tool takes text, which is in a field of another name.
+                let [usual, custom] = reader.fields(["arguments", "input"])?.value;
+                *arguments = if usual.is_empty() { custom } else { usual };
+            }
             _ => drop(reader.cursor.value()?),
         }
         Ok(())
@@ -212,31 +184,10 @@ fn call(reader: &mut BodyReader<'_>) -> ScanResult<PartSpan> {
     })
 }
 
-/// The value of one of the fields `names` of the next object.
-fn inner(reader: &mut BodyReader<'_>, names: &[&str]) -> ScanResult<Span> {
-    let read = reader.object_or_value(|reader, key, found: &mut Span| {
-        let value = reader.cursor.value()?;
-        if names.contains(&key) {
-            *found = value;
-        }
-        Ok(())
-    })?;
-    Ok(read.value)
-}
-
 /// A call in the legacy field that preceded `tool_calls`, if it is one.
 fn legacy(reader: &mut BodyReader<'_>) -> ScanResult<Option<Span>> {
-    let read = reader.object_or_value(|reader, key, (name, arguments): &mut (Span, Span)| {
-        let value = reader.cursor.value()?;
-        match key {
-            "name" => *name = value,
-            "arguments" => *arguments = value,
-            _ => {}
-        }
-        Ok(())
-    })?;
-    let (name, arguments) = read.value;
+    let read = reader.fields(["name", "arguments"])?;
     // Only this shape is read as a call. Others stay unknown fields of the message.
-    let usual = is_string(reader.text, name) && is_string(reader.text, arguments);
-    Ok(usual.then_some(read.span))
+    let is_usual = read.value.iter().all(|at| is_string(reader.text, *at));
+    Ok(is_usual.then_some(read.span))
 }

@@ -53,40 +53,69 @@ impl<'a> BodyReader<'a> {
         }
     }
 
-    /// Scans an object and passes each field except markers to `field`, which consumes the value.
-    /// Any other value is skipped.
-    pub(super) fn object_or_value<T: Default>(
+    /// Scans an object and passes each field except markers to `field`, which consumes the value and
+    /// may change `value`. Any other value is skipped.
+    pub(super) fn object_or_value<T>(
         &mut self,
+        mut value: T,
         mut field: impl FnMut(&mut Self, &str, &mut T) -> ScanResult<()>,
     ) -> ScanResult<ReadElement<T>> {
-        let mut value = T::default();
         let is_object = self.cursor.peek() == Some(b'{');
         let start = self.cursor.offset();
-        if !is_object {
-            let span = self.cursor.value()?;
-            return Ok(ReadElement {
-                span,
-                is_object,
-                value,
-            });
-        }
-        let mut open = self.cursor.open()?;
-        // Markers of this object are among those from here on.
-        let first_marker = self.request.markers.len();
-        while let Some(key) = self.cursor.field(&mut open)? {
-            match MarkerName::of(&key.name) {
-                Some(name) => self.marker(name, key.start, first_marker)?,
-                None => field(self, &key.name, &mut value)?,
+        if is_object {
+            let mut open = self.cursor.open()?;
+            // Markers of this object are among those from here on.
+            let first_marker = self.request.markers.len();
+            while let Some(key) = self.cursor.field(&mut open)? {
+                match MarkerName::of(&key.name) {
+                    Some(name) => self.marker(name, key.start, first_marker)?,
+                    None => field(self, &key.name, &mut value)?,
+                }
             }
+            // The end of an object is known only now. Markers of inner objects have theirs already.
+            let span = Span::new(start, self.cursor.offset());
+            self.settle_markers(first_marker, span);
+        } else {
+            self.cursor.value()?;
         }
-        let span = Span::new(start, self.cursor.offset());
-        // The end of an object is known only now. Markers of inner objects have theirs already.
-        self.settle_markers(first_marker, span);
         Ok(ReadElement {
-            span,
+            span: Span::new(start, self.cursor.offset()),
             is_object,
             value,
         })
+    }
+
+    /// Scans an object and returns the values of the fields `names`. A missing field is empty, and
+    /// of duplicate fields the last one counts, as in every JSON parser.
+    pub(super) fn fields<const N: usize>(
+        &mut self,
+        names: [&str; N],
+    ) -> ScanResult<ReadElement<[Span; N]>> {
+        self.object_or_value([Span::default(); N], |reader, key, values| {
+            let value = reader.cursor.value()?;
+            let mut named = names.iter().zip(values);
+            if let Some((_, place)) = named.find(|(name, _)| **name == key) {
+                *place = value;
+            }
+            Ok(())
+        })
+    }
+
+    /// Scans a list and calls `element` at each element, which consumes it. Any other value is
+    /// skipped.
+    pub(super) fn list_or_value(
+        &mut self,
+        mut element: impl FnMut(&mut Self) -> ScanResult<()>,
+    ) -> ScanResult<Span> {
+        if self.cursor.peek() != Some(b'[') {
+            return self.cursor.value();
+        }
+        let start = self.cursor.offset();
+        let mut open = self.cursor.open()?;
+        while self.cursor.more(&mut open)? {
+            element(self)?;
+        }
+        Ok(Span::new(start, self.cursor.offset()))
     }
 
     /// Records a marker of the current object, whose own markers are those without an object among
@@ -164,10 +193,13 @@ impl<'a> BodyReader<'a> {
         }
     }
 
-    /// Rejects a body whose spans would outweigh it.
-    pub(super) fn check_scratch(&self) -> ScanResult<()> {
-        let size = size_of_val(self.scratch.as_slice())
+    /// Rejects a body whose spans would outweigh it, as those of a hostile body with tiny parts do.
+    /// `more` are spans that the reader does not hold.
+    pub(super) fn check_size(&self, more: &[PartSpan]) -> ScanResult<()> {
+        let size = size_of_val(more)
+            + size_of_val(self.scratch.as_slice())
             + size_of_val(self.request.markers.as_slice())
+            + size_of_val(self.request.tool_list.as_slice())
             + self.tables.size();
         if size > (64 << 10) + self.text.len().saturating_mul(2) {
             return self.cursor.fail(super::UnscannableReason::TooManyParts);
@@ -177,15 +209,7 @@ impl<'a> BodyReader<'a> {
 
     /// Skips a list whose elements are not separate parts, and records its markers.
     pub(super) fn inner_list(&mut self) -> ScanResult<Span> {
-        if self.cursor.peek() != Some(b'[') {
-            return self.cursor.value();
-        }
-        let start = self.cursor.offset();
-        let mut open = self.cursor.open()?;
-        while self.cursor.more(&mut open)? {
-            self.object_or_value(|reader, _, (): &mut ()| reader.cursor.value().map(drop))?;
-        }
-        Ok(Span::new(start, self.cursor.offset()))
+        self.list_or_value(|reader| reader.fields([]).map(drop))
     }
 }
 

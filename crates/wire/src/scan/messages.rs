@@ -13,7 +13,7 @@ use crate::json::unscannable::UnscannableReason;
 /// Scans one entry.
 pub(super) fn entry(reader: &mut BodyReader<'_>) -> ScanResult<()> {
     let parts = reader.tables.parts.len();
-    let read = reader.object_or_value(|reader, key, role: &mut Span| {
+    let read = reader.object_or_value(Span::default(), |reader, key, role| {
         match key {
             "role" => *role = reader.cursor.value()?,
             "content" => {
@@ -75,12 +75,11 @@ pub(super) fn content(reader: &mut BodyReader<'_>) -> ScanResult<()> {
             });
         }
         Some(b'[') => {
-            let mut open = reader.cursor.open()?;
-            while reader.cursor.more(&mut open)? {
+            reader.list_or_value(|reader| {
                 let part = part(reader)?;
                 reader.tables.parts.push(part);
-                reader.check_scratch()?;
-            }
+                reader.check_size(&[])
+            })?;
         }
         _ => {
             let part = part(reader)?;
@@ -106,7 +105,7 @@ struct MessagesPartFields {
 }
 
 fn part(reader: &mut BodyReader<'_>) -> ScanResult<PartSpan> {
-    let read = reader.object_or_value(|reader, key, fields: &mut MessagesPartFields| {
+    let read = reader.object_or_value(MessagesPartFields::default(), |reader, key, fields| {
         let value = match key {
             // Outputs can have cache markers inside their content, which must be found.
             "content" => reader.inner_list()?,

@@ -39,9 +39,9 @@ pub(super) fn text_input(reader: &mut BodyReader<'_>) -> ScanResult<()> {
 /// Scans one entry.
 pub(super) fn entry(reader: &mut BodyReader<'_>) -> ScanResult<()> {
     reader.scratch.clear();
-    let read = reader.object_or_value(field)?;
+    let read = reader.object_or_value(ResponsesItemFields::default(), field)?;
     let (span, fields) = (read.span, read.value);
-    reader.check_scratch()?;
+    reader.check_size(&[])?;
     let type_name = reader.string(fields.type_name).unwrap_or_default();
     match type_name.as_ref() {
         // The type may be missing in a message.
@@ -112,40 +112,25 @@ fn field(
 fn content(reader: &mut BodyReader<'_>) -> ScanResult<Span> {
     reader.scratch.clear();
     let first = reader.cursor.peek();
-    let start = reader.cursor.offset();
-    if first != Some(b'[') {
-        let span = reader.cursor.value()?;
-        let part = if first == Some(b'"') {
-            PartSpan {
-                content: span,
-                ..bare(PartKind::Text, span)
-            }
-        } else {
-            bare(PartKind::Opaque, span)
-        };
-        reader.scratch.push(part);
-        return Ok(span);
-    }
-    let mut open = reader.cursor.open()?;
-    while reader.cursor.more(&mut open)? {
+    let span = reader.list_or_value(|reader| {
         let part = part(reader)?;
         reader.scratch.push(part);
-        reader.check_scratch()?;
+        reader.check_size(&[])
+    })?;
+    match first {
+        Some(b'[') => {}
+        Some(b'"') => reader.scratch.push(PartSpan {
+            content: span,
+            ..bare(PartKind::Text, span)
+        }),
+        _ => reader.scratch.push(bare(PartKind::Opaque, span)),
     }
-    Ok(Span::new(start, reader.cursor.offset()))
+    Ok(span)
 }
 
 fn part(reader: &mut BodyReader<'_>) -> ScanResult<PartSpan> {
-    let read = reader.object_or_value(|reader, key, (kind, text): &mut (Span, Span)| {
-        let value = reader.cursor.value()?;
-        match key {
-            "type" => *kind = value,
-            "text" => *text = value,
-            _ => {}
-        }
-        Ok(())
-    })?;
-    let (type_name, text) = read.value;
+    let read = reader.fields(["type", "text"])?;
+    let [type_name, text] = read.value;
     let kind = match reader.string(type_name).as_deref() {
         Some("input_text" | "output_text" | "text") if is_string(reader.text, text) => {
             return Ok(PartSpan {

@@ -193,7 +193,8 @@ impl<'a> BodyScan<'a> {
         self.head.is_some()
     }
 
-    pub(crate) fn text(&self) -> &'a str {
+    /// The body as text.
+    pub fn text(&self) -> &'a str {
         self.text
     }
 

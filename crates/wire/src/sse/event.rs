@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use trimtab_model::{Call, Reasoning, Usage};
+use trimtab_model::Usage;
 
 use crate::scan::Span;
 use crate::scan::string;
@@ -40,11 +40,9 @@ pub enum StreamEvent<'a> {
     Text(TextDelta<'a>),
     /// More of the model's reasoning.
     Reasoning(TextDelta<'a>),
-    /// Complete reasoning with the provider's signature, to be sent back. Chat Completions has
-    /// none.
-    Thought(Reasoning),
-    /// A complete call.
-    Call(Call),
+    /// A call of a tool, or more of one. [`AnswerAssembler`](crate::answer::AnswerAssembler) has
+    /// its arguments.
+    Call,
     /// The usage so far; newer figures override older ones.
     Usage(Usage),
     /// The stop reason, in the provider's spelling.

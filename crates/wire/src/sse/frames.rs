@@ -9,19 +9,9 @@ pub(super) const MAX_EVENT: usize = 8 << 20;
 /// Assembles events from pieces of any size.
 #[derive(Clone, Debug)]
 pub struct EventFrames {
-    limit: usize,
-    /// The current incomplete line.
-    line: Vec<u8>,
-    /// The data of the event so far, with its lines joined.
-    data: Vec<u8>,
-    /// The number of its data lines.
-    lines: usize,
-    /// True if the event is too long.
-    overlong: bool,
-    /// True after a carriage return: a line feed now belongs to it.
-    after_return: bool,
-    /// True until the first line ends: a byte order mark may precede it.
-    at_start: bool,
+    cutter: EventCutter,
+    /// True within an event that is too long.
+    is_overlong: bool,
 }
 
 /// A complete frame.
@@ -33,117 +23,212 @@ pub enum EventFrame<'a> {
 }
 
 impl EventFrames {
-    /// Accepts events of at most `limit` bytes.
+    /// Accepts events of about `limit` bytes.
     pub fn new(limit: usize) -> Self {
         Self {
-            limit,
-            line: Vec::new(),
-            data: Vec::new(),
-            lines: 0,
-            overlong: false,
-            after_return: false,
-            at_start: true,
+            cutter: EventCutter::new(limit),
+            is_overlong: false,
         }
     }
 
     /// Reads the next bytes and passes on each completed event.
-    pub fn push(&mut self, mut bytes: &[u8], mut each: impl FnMut(EventFrame<'_>)) {
-        // The two bytes of a line end may come in two pieces.
-        if self.after_return && !bytes.is_empty() {
-            self.after_return = false;
-            bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
-        }
-        while let Some(end) = memchr2(b'\n', b'\r', bytes) {
-            let (line, rest) = bytes.split_at_checked(end).unwrap_or_default();
-            let (ends_with, rest) = rest.split_first().unwrap_or((&b'\n', &[]));
-            bytes = rest;
-            if *ends_with == b'\r' {
-                self.after_return = rest.is_empty();
-                bytes = rest.strip_prefix(b"\n").unwrap_or(rest);
-            }
-            self.end_line(line, &mut each);
-        }
-        self.keep(bytes);
+    pub fn push(&mut self, bytes: &[u8], mut each: impl FnMut(EventFrame<'_>)) {
+        let is_overlong = &mut self.is_overlong;
+        self.cutter
+            .push(bytes, |event| frame(is_overlong, &event, &mut each));
     }
 
     /// Ends the stream: an event without its closing blank line counts too.
     pub fn finish(&mut self, mut each: impl FnMut(EventFrame<'_>)) {
-        if !self.line.is_empty() {
-            self.end_line(b"", &mut each);
-        }
-        self.end_event(&mut each);
+        let is_overlong = &mut self.is_overlong;
+        self.cutter
+            .finish(|event| frame(is_overlong, &event, &mut each));
     }
+}
 
-    /// Keeps the start of an incomplete line.
-    fn keep(&mut self, bytes: &[u8]) {
-        if self.line.len() + self.data.len() + bytes.len() > self.limit {
-            self.give_up();
-        }
-        // Of an overlong line only the first bytes matter: whether it is blank.
-        let room = if self.overlong { 8 } else { self.limit };
-        let room = room.saturating_sub(self.line.len()).min(bytes.len());
-        self.line
-            .extend_from_slice(bytes.get(..room).unwrap_or_default());
-    }
-
-    fn give_up(&mut self) {
-        self.overlong = true;
-        self.data = Vec::new();
-        self.line.truncate(8);
-        self.line.shrink_to_fit();
-    }
-
-    fn end_line(&mut self, line: &[u8], each: &mut impl FnMut(EventFrame<'_>)) {
-        if self.line.is_empty() {
-            return self.whole_line(line, each);
-        }
-        self.keep(line);
-        // The buffer is taken out and put back, so that its memory is reused for the next line.
-        let mut kept = std::mem::take(&mut self.line);
-        self.whole_line(&kept, each);
-        kept.clear();
-        self.line = kept;
-    }
-
-    fn whole_line(&mut self, line: &[u8], each: &mut impl FnMut(EventFrame<'_>)) {
-        let mut line = line;
-        if std::mem::replace(&mut self.at_start, false) {
-            line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
-        }
-        if line.is_empty() {
-            return self.end_event(each);
-        }
-        if let Some(data) = line.strip_prefix(b"data") {
-            match data.split_first() {
-                None => self.add(b""),
-                Some((b':', value)) => self.add(value.strip_prefix(b" ").unwrap_or(value)),
-                // Another field whose name begins with "data".
-                Some(_) => {}
+fn frame(is_overlong: &mut bool, event: &RawEvent<'_>, each: &mut impl FnMut(EventFrame<'_>)) {
+    match event {
+        RawEvent::Event(event) => {
+            *is_overlong = false;
+            if let Some(parsed) = ParsedEvent::new(event) {
+                each(EventFrame::Data(&parsed.data));
             }
         }
+        RawEvent::Passing(_) => {
+            if !std::mem::replace(is_overlong, true) {
+                each(EventFrame::Overlong);
+            }
+        }
+        RawEvent::Rest(_) => {}
+    }
+}
+
+/// Splits a stream into complete events.
+#[derive(Clone, Debug)]
+pub(super) struct EventCutter {
+    limit: usize,
+    event: Vec<u8>,
+    /// The start of the current line in `event`.
+    line: usize,
+    /// True after a carriage return: a line feed now belongs to it.
+    after_return: bool,
+    /// True if the current event is too long to buffer and is forwarded in pieces.
+    passing: bool,
+}
+
+/// A complete event, or a piece of one.
+pub(super) enum RawEvent<'a> {
+    Event(&'a [u8]),
+    /// A piece of an event that is too long to buffer.
+    Passing(&'a [u8]),
+    /// The last byte of the previous event, which arrived after the rest of it.
+    Rest(&'a [u8]),
+}
+
+impl EventCutter {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            event: Vec::new(),
+            line: 0,
+            after_return: false,
+            passing: false,
+        }
     }
 
-    fn add(&mut self, data: &[u8]) {
-        if self.data.len() + data.len() > self.limit {
-            self.give_up();
+    pub(super) fn push(&mut self, mut bytes: &[u8], mut each: impl FnMut(RawEvent<'_>)) {
+        if self.after_return && !bytes.is_empty() {
+            self.after_return = false;
+            if let Some(rest) = bytes.strip_prefix(b"\n") {
+                bytes = rest;
+                self.line_feed_of_before(&mut each);
+            }
         }
-        if self.overlong {
+        while let Some(end) = memchr2(b'\n', b'\r', bytes) {
+            let mut length = end + 1;
+            if bytes.get(end) == Some(&b'\r') {
+                match bytes.get(length) {
+                    Some(b'\n') => length += 1,
+                    Some(_) => {}
+                    // The line feed may come with the next piece.
+                    None => self.after_return = true,
+                }
+            }
+            let (line, rest) = bytes.split_at_checked(length).unwrap_or((bytes, &[]));
+            // The line is empty if nothing of it came in an earlier piece either.
+            let is_blank = end == 0 && self.event.len() == self.line;
+            self.event.extend_from_slice(line);
+            self.line = self.event.len();
+            bytes = rest;
+            if is_blank {
+                self.end(&mut each);
+            }
+        }
+        self.event.extend_from_slice(bytes);
+        self.pass_if_overlong(&mut each);
+    }
+
+    /// Returns the rest at the end of the stream.
+    pub(super) fn finish(&mut self, mut each: impl FnMut(RawEvent<'_>)) {
+        if !self.event.is_empty() {
+            self.end(&mut each);
+        }
+    }
+
+    /// Handles the line feed of an earlier carriage return.
+    fn line_feed_of_before(&mut self, each: &mut impl FnMut(RawEvent<'_>)) {
+        if self.event.is_empty() {
+            each(RawEvent::Rest(b"\n"));
+        } else {
+            self.event.push(b'\n');
+            self.line = self.event.len();
+        }
+    }
+
+    fn end(&mut self, each: &mut impl FnMut(RawEvent<'_>)) {
+        let passing = std::mem::replace(&mut self.passing, false);
+        each(if passing {
+            RawEvent::Passing(&self.event)
+        } else {
+            RawEvent::Event(&self.event)
+        });
+        self.event.clear();
+        self.line = 0;
+    }
+
+    fn pass_if_overlong(&mut self, each: &mut impl FnMut(RawEvent<'_>)) {
+        if self.event.len() <= self.limit {
             return;
         }
-        if self.lines > 0 {
-            self.data.push(b'\n');
+        self.passing = true;
+        each(RawEvent::Passing(&self.event));
+        // The line continues: only the fact that it has started matters.
+        let begun = self.event.len() > self.line;
+        self.event.clear();
+        self.event.shrink_to(self.limit);
+        self.line = 0;
+        if begun {
+            self.line = usize::MAX;
         }
-        self.lines += 1;
-        self.data.extend_from_slice(data);
+    }
+}
+
+/// The data of an event, and how to replace it.
+pub(super) struct ParsedEvent {
+    pub(super) data: Vec<u8>,
+    before: Vec<u8>,
+    after: Vec<u8>,
+}
+
+impl ParsedEvent {
+    /// Parses an event; none if it has no data.
+    pub(super) fn new(event: &[u8]) -> Option<Self> {
+        let (mut data, mut before, mut after) = (Vec::new(), Vec::new(), Vec::new());
+        let mut found = false;
+        for line in event.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
+            if let Some(more) = data_of(line) {
+                if found {
+                    // An event may have several data lines. JSON does not care whether they are
+                    // joined by a line break or a space.
+                    data.push(b' ');
+                }
+                found = true;
+                data.extend_from_slice(more);
+            } else if found {
+                after.extend_from_slice(line);
+            } else {
+                before.extend_from_slice(line);
+            }
+        }
+        found.then_some(Self {
+            data,
+            before,
+            after,
+        })
     }
 
-    fn end_event(&mut self, each: &mut impl FnMut(EventFrame<'_>)) {
-        if std::mem::replace(&mut self.overlong, false) {
-            each(EventFrame::Overlong);
-        } else if self.lines > 0 {
-            each(EventFrame::Data(&self.data));
+    /// Writes the event with `json` as its data.
+    pub(super) fn write(&self, json: &str, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.before);
+        out.extend_from_slice(b"data: ");
+        out.extend_from_slice(json.as_bytes());
+        out.push(b'\n');
+        if self.after.is_empty() {
+            out.push(b'\n');
         }
-        self.lines = 0;
-        self.data.clear();
+        out.extend_from_slice(&self.after);
+    }
+}
+
+/// The data in a line; none if it has another field.
+fn data_of(line: &[u8]) -> Option<&[u8]> {
+    let line = line.trim_ascii_end();
+    // A stream may begin with a byte order mark.
+    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+    match line.strip_prefix(b"data")?.split_first() {
+        None => Some(b""),
+        Some((b':', data)) => Some(data.trim_ascii_start()),
+        // Another field whose name begins with "data".
+        Some(_) => None,
     }
 }

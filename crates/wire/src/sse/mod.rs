@@ -29,7 +29,6 @@ mod event;
 mod filter;
 mod frames;
 mod messages;
-mod open_parts;
 mod responses;
 mod watcher;
 

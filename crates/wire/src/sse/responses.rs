@@ -1,11 +1,10 @@
 //! Parses the events of Responses.
 
-use trimtab_model::{Call, Part, Reasoning, Usage};
+use trimtab_model::Usage;
 
 use super::event::{StreamEvent, TextDelta};
 use super::watcher::{StreamState, error, non_null, text};
 use crate::json::pick;
-use crate::responses;
 
 /// Parses one event; none if it is not an object.
 pub(super) fn event(
@@ -22,12 +21,12 @@ pub(super) fn event(
             each(StreamEvent::Reasoning(TextDelta::new(delta?)?));
         }
         "\"response.created\"" => state.start(each),
-        // This event repeats the complete item, so the deltas of arguments need not be collected.
         "\"response.output_item.done\"" => {
-            if let Some(call) = item.and_then(call) {
-                each(StreamEvent::Call(call));
-            } else if let Some(thought) = item.and_then(thought) {
-                each(StreamEvent::Thought(thought));
+            let [kind] = item
+                .and_then(|item| pick(item, ["type"]))
+                .unwrap_or_default();
+            if matches!(kind, Some("\"function_call\"" | "\"custom_tool_call\"")) {
+                each(StreamEvent::Call);
             }
         }
         "\"response.completed\"" | "\"response.incomplete\"" => finished(state, response?, each)?,
@@ -42,32 +41,6 @@ pub(super) fn event(
         _ => {}
     }
     Some(())
-}
-
-fn call(item: &str) -> Option<Call> {
-    let names = ["type", "call_id", "name", "arguments", "input"];
-    let [type_name, id, name, arguments, input] = pick(item, names)?;
-    let arguments = match type_name? {
-        "\"function_call\"" => arguments,
-        "\"custom_tool_call\"" => input,
-        _ => return None,
-    };
-    Some(Call::new(
-        text(id).unwrap_or_default(),
-        text(name).unwrap_or_default(),
-        text(arguments).unwrap_or_default(),
-    ))
-}
-
-fn thought(item: &str) -> Option<Reasoning> {
-    let [type_name] = pick(item, ["type"])?;
-    if type_name? != "\"reasoning\"" {
-        return None;
-    }
-    match responses::read_thought(serde_json::from_str(item).ok()?) {
-        Part::Reasoning(thought) => Some(thought),
-        _ => None,
-    }
 }
 
 fn finished(

@@ -1,6 +1,7 @@
-use trimtab_model::{Call, Dialect, Usage};
+use trimtab_model::{Dialect, Usage};
 
 use super::*;
+use crate::answer::AnswerAssembler;
 
 const CHAT: &str = r#": keep-alive
 
@@ -136,16 +137,16 @@ fn watch<'a>(dialect: Dialect, pieces: impl IntoIterator<Item = &'a [u8]>) -> Ve
 fn all_dialects_tell_the_same() {
     for (dialect, stream) in STREAMS {
         let mut watcher = StreamWatcher::new(dialect);
-        let (mut text, mut thought, mut calls) = (String::new(), String::new(), Vec::new());
+        let (mut text, mut thought, mut called) = (String::new(), String::new(), false);
         let (mut stop, mut starts, mut ends) = (String::new(), 0, 0);
         watcher.push(stream.as_bytes(), |event| match event {
             StreamEvent::Start => starts += 1,
             StreamEvent::Text(delta) => text.push_str(&delta.text()),
             StreamEvent::Reasoning(delta) => thought.push_str(&delta.text()),
-            StreamEvent::Call(call) => calls.push(call),
+            StreamEvent::Call => called = true,
             StreamEvent::Stop(word) => stop = word,
             StreamEvent::End => ends += 1,
-            StreamEvent::Usage(_) | StreamEvent::Thought(_) => {}
+            StreamEvent::Usage(_) => {}
             other => panic!("{other:?}"),
         });
         assert_eq!(
@@ -153,13 +154,16 @@ fn all_dialects_tell_the_same() {
             ("hé\n", "hm"),
             "{dialect}"
         );
-        calls.sort_by(|one, other| one.id.cmp(&other.id));
-        let expected = [
-            Call::new("a", "look", "{\"p\":1}"),
-            Call::new("b", "mine", "{}"),
-        ];
+        assert_eq!((called, starts, ends), (true, 1, 1), "{dialect}");
+        let mut assembler = AnswerAssembler::new(dialect);
+        assembler.push(stream.as_bytes());
+        let message = assembler.finish().unwrap();
+        let mut calls: Vec<(&str, &str, &str)> = (message.calls())
+            .map(|call| (&*call.id, &*call.name, &*call.arguments))
+            .collect();
+        calls.sort_unstable();
+        let expected = [("a", "look", "{\"p\":1}"), ("b", "mine", "{}")];
         assert_eq!(calls, expected, "{dialect}");
-        assert_eq!((starts, ends), (1, 1), "{dialect}");
         assert!(["tool_calls", "tool_use", "completed"].contains(&stop.as_str()));
         let usage = watcher.usage();
         assert_eq!((usage.prompt(), usage.cache_read, usage.output), {
@@ -267,13 +271,10 @@ fn filtered(filter: &mut CallFilter, stream: &str, size: usize) -> String {
 }
 
 fn calls(dialect: Dialect, stream: &str) -> Vec<String> {
-    let mut calls = Vec::new();
-    StreamWatcher::new(dialect).push(stream.as_bytes(), |event| {
-        if let StreamEvent::Call(call) = event {
-            calls.push(call.name);
-        }
-    });
-    calls
+    let mut assembler = AnswerAssembler::new(dialect);
+    assembler.push(stream.as_bytes());
+    let message = assembler.finish().unwrap();
+    message.calls().map(|call| call.name.clone()).collect()
 }
 
 #[test]
@@ -430,100 +431,6 @@ fn the_end_that_was_held_back_can_be_had() {
         };
         assert_eq!(watcher.usage(), usage);
     }
-}
-
-#[test]
-fn a_thought_comes_whole_with_its_seal() {
-    let thinking = [
-        r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#,
-        r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"hm, "}}"#,
-        r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"yes"}}"#,
-        r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"Eq=="}}"#,
-        r#"{"type":"content_block_stop","index":0}"#,
-    ];
-    let redacted = [
-        r#"{"type":"content_block_start","index":1,"content_block":{"type":"redacted_thinking","data":"Zm9v"}}"#,
-        r#"{"type":"content_block_stop","index":1}"#,
-    ];
-    let encrypted = [
-        r#"{"type":"response.output_item.done","item":{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gAAA"}}"#,
-    ];
-    let cases = [
-        (Dialect::Messages, &thinking[..], ("hm, yes", "Eq==")),
-        (Dialect::Messages, &redacted[..], ("", "Zm9v")),
-        (Dialect::Responses, &encrypted[..], ("", "gAAA")),
-    ];
-    for (dialect, events, expected) in cases {
-        let stream = format!("data: {}\n\n", events.join("\n\ndata: "));
-        let mut thoughts = Vec::new();
-        StreamWatcher::new(dialect).push(stream.as_bytes(), |event| {
-            if let StreamEvent::Thought(thought) = event {
-                thoughts.push((thought.text, thought.seal.unwrap_or_default()));
-            }
-        });
-        assert_eq!(thoughts, [(expected.0.to_owned(), expected.1.to_owned())]);
-    }
-}
-
-fn calls_of(dialect: Dialect, events: &[&str]) -> Vec<Call> {
-    let mut calls = Vec::new();
-    let mut watcher = StreamWatcher::new(dialect);
-    for event in events {
-        watcher.push(format!("data: {event}\n\n").as_bytes(), |event| {
-            if let StreamEvent::Call(call) = event {
-                calls.push(call);
-            }
-        });
-    }
-    watcher.finish(|event| {
-        if let StreamEvent::Call(call) = event {
-            calls.push(call);
-        }
-    });
-    calls
-}
-
-#[test]
-fn unknown_fields_of_a_call_are_kept_and_written_again() {
-    let calls = calls_of(
-        Dialect::Chat,
-        &[
-            r#"{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"look","arguments":"{\"p\""},"extra_content":{"google":{"thought_signature":"old"}}}]}}]}"#,
-            r#"{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":null,"function":{"arguments":":1}"},"extra_content":{"google":{"thought_signature":"c2ln"}},"other":null}]}}]}"#,
-        ],
-    );
-    let [call] = calls.as_slice() else {
-        panic!("{calls:?}");
-    };
-    assert_eq!(call.arguments, "{\"p\":1}");
-    let message = trimtab_model::Message::assistant("").with_call(call.clone());
-    let written = crate::chat::write_message(&message);
-    let written: String = written.iter().map(trimtab_model::RawJson::as_str).collect();
-    assert!(
-        written.contains(r#""extra_content":{"google":{"thought_signature":"c2ln"}}"#),
-        "{written}"
-    );
-    assert!(
-        !written.contains("old") && !written.contains("other"),
-        "{written}"
-    );
-}
-
-#[test]
-fn calls_that_share_an_index_are_told_apart() {
-    let calls = calls_of(
-        Dialect::Chat,
-        &[
-            r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"look","arguments":"{}"}}]}}]}"#,
-            r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"b","function":{"name":"look","arguments":"{\"p\""}}]}}]}"#,
-            r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"b","function":{"arguments":":1}"}}]}}]}"#,
-        ],
-    );
-    let expected = [
-        Call::new("a", "look", "{}"),
-        Call::new("b", "look", "{\"p\":1}"),
-    ];
-    assert_eq!(calls, expected);
 }
 
 #[test]

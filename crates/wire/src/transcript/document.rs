@@ -4,34 +4,30 @@ use serde_json::value::RawValue;
 use trimtab_model::RawJson;
 
 use super::form::{conversation, dialect_of};
-use super::scan::ScannedConversation;
 use super::{Conversation, TranscriptForm, atif, gemini, opencode};
 use crate::json::{self, JsonFields, JsonType, owned, string, type_of};
 use crate::{chat, messages, responses};
 
 /// Reads a conversation; none if `text` contains none.
 pub(super) fn read(text: &str) -> Result<Option<Conversation>, serde_json::Error> {
-    match serde_json::from_str(text) {
-        Ok(ScannedConversation::List(entries)) => list(entries, text),
-        Ok(ScannedConversation::Object(fields, entries)) => Ok(object(&fields, entries)),
+    let read = if text.trim_start().starts_with('[') {
+        serde_json::from_str(text).and_then(|entries| list(entries, text))
+    } else {
+        serde_json::from_str(text).map(|fields| object(&fields))
+    };
+    match read {
         // JSON of another shape.
         Err(error) if error.is_data() => Ok(None),
-        Err(error) => Err(error),
+        read => read,
     }
 }
 
-fn object(outer: &JsonFields<'_>, entries: Option<Vec<JsonFields<'_>>>) -> Option<Conversation> {
+fn object(outer: &JsonFields<'_>) -> Option<Conversation> {
     if atif::is_trajectory(outer) {
         return Some(atif::read(outer)?.conversation);
     }
-    let (fields, entries) = if let Some(entries) = entries {
-        (outer.clone(), Some(entries))
-    } else {
-        // The conversation is in a nested request, as in batch files.
-        let inner = conversation(outer)?;
-        let entries = inner.get("messages").and_then(json::parse);
-        (inner, entries)
-    };
+    let fields = conversation(outer)?;
+    let entries: Option<Vec<JsonFields<'_>>> = fields.get("messages").and_then(json::parse);
     let mut read = match (fields.get("input"), entries) {
         (_, Some(entries)) if fields.type_of("info") == Some(JsonType::Object) => {
             opencode::read(&fields, &entries)?.conversation

@@ -148,24 +148,26 @@ fn is_gemini(fields: &JsonFields<'_>) -> bool {
     (fields.has("sessionId") && fields.has("projectHash")) || fields.has("$set")
 }
 
+/// The fields of batch files that hold a request.
+pub(super) const BATCH_FIELDS: [&str; 3] = ["body", "params", "request"];
+
 /// The object with the conversation: this one, or the request inside a batch entry.
 pub(super) fn conversation<'a>(fields: &JsonFields<'a>) -> Option<JsonFields<'a>> {
-    let holds = |fields: &JsonFields<'_>| {
-        let input = matches!(
-            fields.type_of("input"),
-            Some(JsonType::List | JsonType::Text)
-        );
-        // A call of Responses also has an `input`, but it has a type.
-        fields.type_of("messages") == Some(JsonType::List) || (input && !fields.has("type"))
-    };
-    if holds(fields) {
+    if holds_conversation(fields) {
         return Some(fields.clone());
     }
-    // The fields of batch files that hold a request.
-    ["body", "params", "request"]
-        .into_iter()
-        .filter_map(|name| fields.fields(name))
-        .find(holds)
+    let mut inner = BATCH_FIELDS.iter().filter_map(|name| fields.fields(name));
+    inner.find(holds_conversation)
+}
+
+/// True if an object has a list of messages, or the input of Responses.
+pub(super) fn holds_conversation(fields: &JsonFields<'_>) -> bool {
+    let input = matches!(
+        fields.type_of("input"),
+        Some(JsonType::List | JsonType::Text)
+    );
+    // A call of Responses also has an `input`, but it has a type.
+    fields.type_of("messages") == Some(JsonType::List) || (input && !fields.has("type"))
 }
 
 /// The dialect of a list of messages; none if every dialect would do.

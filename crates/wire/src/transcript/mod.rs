@@ -30,7 +30,6 @@ mod message_per_line;
 mod opencode;
 mod private_marks;
 mod reader;
-mod scan;
 mod thread;
 mod write;
 

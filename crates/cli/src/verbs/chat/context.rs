@@ -14,7 +14,7 @@ use crate::exit::Failure;
 use crate::ui::bar::{self, BarSegment};
 use crate::ui::clipped::clipped;
 use crate::ui::number::{counted, grouped, percent};
-use crate::ui::style::{self, TextStyle};
+use crate::ui::style;
 
 /// The tokens in a window, by region.
 #[derive(Clone, Debug, Default)]
@@ -203,16 +203,7 @@ impl WindowFill {
                 self.window.map_or(0, |_| self.answer),
             ),
         ]
-        .map(segment)
-    }
-}
-
-fn segment((name, letter, style, amount): (&'static str, char, TextStyle, u64)) -> BarSegment {
-    BarSegment {
-        name,
-        letter,
-        style,
-        amount,
+        .map(BarSegment::from)
     }
 }
 

@@ -5,8 +5,9 @@ use std::time::Duration;
 use http::Method;
 use serde::Serialize;
 use serde_json::{Value, json};
-use trimtab_model::{Dialect, Usage};
-use trimtab_wire::sse::{StreamEvent, StreamWatcher};
+use trimtab_model::{Dialect, Message, Usage};
+use trimtab_wire::answer::AnswerAssembler;
+use trimtab_wire::sse::StreamWatcher;
 
 use super::MODEL;
 use super::provider::CALL_HEADER;
@@ -123,15 +124,15 @@ async fn send(
 
 /// Checks that the client received exactly the model's answer.
 fn judge(answer: &HttpAnswer, round: &DemoRound) -> Result<Usage, String> {
-    let (mut text, mut calls) = (String::new(), Vec::new());
     let mut watcher = StreamWatcher::new(Dialect::Messages);
-    watcher.push(&answer.body, |event| match event {
-        StreamEvent::Text(delta) => text.push_str(&delta.text()),
-        StreamEvent::Call(call) => calls.push(call.id),
-        _ => {}
-    });
+    watcher.push(&answer.body, |_| ());
+    let mut assembler = AnswerAssembler::new(Dialect::Messages);
+    assembler.push(&answer.body);
+    let said = assembler.finish().unwrap_or_else(|| Message::assistant(""));
+    let text = said.text();
+    let calls: Vec<&str> = said.calls().map(|call| call.id.as_str()).collect();
     let expected = round.calls.iter().map(|call| call.id.as_str());
-    if text != round.text || !calls.iter().map(String::as_str).eq(expected) {
+    if text != round.text || !calls.iter().copied().eq(expected) {
         return Err(format!(
             "the client got {text:?} with calls {calls:?}, not {:?}",
             round.text

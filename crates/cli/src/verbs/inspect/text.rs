@@ -6,7 +6,7 @@ use super::report::InspectReport;
 use crate::ui::bar::{self, BarSegment};
 use crate::ui::clipped::clipped;
 use crate::ui::number::{counted, grouped, percent, short};
-use crate::ui::style::{self, TextStyle};
+use crate::ui::style;
 use crate::ui::visible::visible;
 use crate::verbs::chat::text::{on_one_line, wrapped};
 
@@ -118,7 +118,7 @@ fn gauge(text: &mut String, tokens: u64, size: u64, (colour, width): (bool, usiz
         ("taken", '#', style::STRONG, tokens),
         ("free", '.', style::FREE, size.saturating_sub(tokens)),
     ];
-    let bar = bar::render_in(&segments.map(segment), colour, width);
+    let bar = bar::render_in(&segments.map(BarSegment::from), colour, width);
     let _ = writeln!(text, "{bar}");
 }
 
@@ -147,16 +147,7 @@ fn segments(report: &InspectReport) -> [BarSegment; 6] {
         ("assistant", 'A', style::ASSISTANT, roles.assistant),
         ("outputs", 'O', style::OUTPUT, roles.tool),
     ]
-    .map(segment)
-}
-
-fn segment((name, letter, style, amount): (&'static str, char, TextStyle, u64)) -> BarSegment {
-    BarSegment {
-        name,
-        letter,
-        style,
-        amount,
-    }
+    .map(BarSegment::from)
 }
 
 fn regions(text: &mut String, report: &InspectReport) {

@@ -1,15 +1,32 @@
 //! Finds places to cut a text: never inside a number, a word or a visible character.
 
-use crate::view::figures::longest_start;
+use super::fitting::{Tried, largest_fitting};
 
 /// How far back from the limit a safe place is searched.
 const LOOK_BACK: usize = 4_096;
+/// The bytes of a text that usually measure one unit.
+const BYTES_PER_UNIT: usize = 4;
 
-/// The longest prefix of `text` that `fits` and ends at a safe place; none if there is none.
+/// The longest prefix of `text` that has at most `most` bytes, measures at most `limit` and ends at
+/// a safe place; none if there is none.
 ///
-/// `fits` gets the length of a prefix in bytes.
-pub(super) fn clip(text: &str, most: usize, fits: impl Fn(usize) -> bool) -> Option<usize> {
-    let kept = safe_before(text, longest_start(text, most, fits))?;
+/// `size` gets the length of a prefix in bytes.
+pub(super) fn clip(
+    text: &str,
+    most: usize,
+    limit: u64,
+    size: impl Fn(usize) -> u64,
+) -> Option<usize> {
+    let start = Tried { amount: 0, size: 0 };
+    let other = Tried {
+        amount: BYTES_PER_UNIT,
+        size: 1,
+    };
+    let most = most.min(text.len()) + 1;
+    let longest = largest_fitting(start, other, most, limit, |bytes| {
+        Some(size(text.floor_char_boundary(bytes)))
+    });
+    let kept = safe_before(text, text.floor_char_boundary(longest))?;
     // White space before the note about the missing rest is a waste.
     Some(text.get(..kept)?.trim_end().len())
 }
@@ -103,8 +120,8 @@ mod tests {
     #[test]
     fn the_longest_start_that_fits_is_found() {
         let text = "one two three four";
-        assert_eq!(clip(text, text.len(), |bytes| bytes <= 9), Some(7));
-        assert_eq!(clip(text, text.len(), |bytes| bytes <= 2), None);
-        assert_eq!(clip(text, 13, |_| true), Some(13));
+        assert_eq!(clip(text, text.len(), 9, |bytes| bytes as u64), Some(7));
+        assert_eq!(clip(text, text.len(), 2, |bytes| bytes as u64), None);
+        assert_eq!(clip(text, 13, 0, |_| 0), Some(13));
     }
 }

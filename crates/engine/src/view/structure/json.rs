@@ -7,6 +7,7 @@ mod tree;
 use render::RenderLimits;
 pub(super) use tree::{Tree, parse};
 
+use super::fitting::{Tried, largest_fitting};
 use super::marker::{self, ShownCounts};
 use super::{CutRequest, ShortenedView};
 
@@ -127,28 +128,32 @@ impl RenderAttempt<'_> {
 
     /// The maximum of elements per list that fit with strings of this length.
     fn most_items(&self, string: usize) -> Option<(usize, ShortenedView)> {
-        let within = |items| self.within(RenderLimits::new(items, string));
-        let (mut low, mut best) = (1, within(1)?);
-        let mut high = self.tree.counts.longest.saturating_add(1);
-        // Double first, so that unnecessary rendering stays in proportion to what fits.
-        let mut step = 2;
-        while low + 1 < high {
-            let items = if step < high {
-                step
-            } else {
-                low + (high - low) / 2
-            };
-            step = step.saturating_mul(2);
-            if let Some(shown) = within(items) {
-                (low, best) = (items, shown);
-            } else {
-                (high, step) = (items, usize::MAX);
+        let mut best = self.within(RenderLimits::new(1, string))?;
+        let one = Tried {
+            amount: 1,
+            size: best.size,
+        };
+        let none = Tried { amount: 0, size: 0 };
+        let high = self.tree.counts.longest.saturating_add(1);
+        let items = largest_fitting(one, none, high, self.how.cap, |items| {
+            let shown = self.render(RenderLimits::new(items, string))?;
+            let size = shown.size;
+            // Of the views that fit, each is longer than the one before it.
+            if size <= self.how.cap {
+                best = shown;
             }
-        }
-        Some((low, best))
+            Some(size)
+        });
+        Some((items, best))
     }
 
     fn within(&self, bounds: RenderLimits) -> Option<ShortenedView> {
+        self.render(bounds)
+            .filter(|shown| shown.size <= self.how.cap)
+    }
+
+    /// The view with these limits, which may be too long; none if it is much too long.
+    fn render(&self, bounds: RenderLimits) -> Option<ShortenedView> {
         // The measures in use count a unit for at most four bytes, so no longer text can fit.
         let ceiling = self.how.cap.saturating_mul(64);
         let ceiling = usize::try_from(ceiling).unwrap_or(usize::MAX);
@@ -162,11 +167,7 @@ impl RenderAttempt<'_> {
             offset: 0,
         };
         rendered.close(&marker::full_marker(&tally, self.how.stored));
-        let shorter = ShortenedView {
-            text: rendered.text,
-            shown_bytes: rendered.bytes,
-        };
-        Some(shorter).filter(|shorter| self.how.fits(&shorter.text))
+        Some(self.how.measured(rendered.text, rendered.bytes))
     }
 }
 

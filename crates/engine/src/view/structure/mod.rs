@@ -24,6 +24,7 @@
 
 mod clip;
 mod errors;
+mod fitting;
 mod fold;
 mod json;
 mod line_waves;
@@ -58,6 +59,14 @@ impl CutRequest<'_> {
     fn fits(&self, text: &str) -> bool {
         (self.measure)(text) <= self.cap
     }
+
+    fn measured(&self, text: String, shown_bytes: usize) -> ShortenedView {
+        ShortenedView {
+            size: (self.measure)(&text),
+            text,
+            shown_bytes,
+        }
+    }
 }
 
 /// The number of attempts with a smaller selection, if the whole measured more than its pieces.
@@ -82,41 +91,45 @@ pub fn cut<'a>(text: &'a str, request: &CutRequest<'_>) -> Cow<'a, str> {
     }
 }
 
+/// The same for JSON; none if `text` is not JSON.
+pub fn cut_json<'a>(text: &'a str, request: &CutRequest<'_>) -> Option<Cow<'a, str>> {
+    let tree = json::parse(text)?;
+    Some(if request.fits(text) {
+        Cow::Borrowed(text)
+    } else {
+        let view = json::cut(text, &tree, request);
+        Cow::Owned(view.unwrap_or_else(|| only_marker(text, request)).text)
+    })
+}
+
 /// A view that omits something.
 struct ShortenedView {
     text: String,
     /// The bytes of the output that it shows, without our own words.
     shown_bytes: usize,
+    /// The measure of `text`.
+    size: u64,
 }
 
 fn shorter(text: &str, request: &CutRequest<'_>) -> ShortenedView {
-    let kind = detect(text);
-    let lines = TextLines::new(text);
-    let tree = (kind == OutputFormat::Json)
-        .then(|| json::parse(text))
-        .flatten();
-    let shorter = match tree {
+    let shorter = match json::parse(text) {
         Some(tree) => json::cut(text, &tree, request),
-        // JSON that is nested too deep has no tree, and is cut as lines.
-        None => by_lines(&lines, kind, request),
+        None => by_lines(text, request),
     };
-    shorter.unwrap_or_else(|| {
-        // Show nothing of the output, only the longest marker that fits.
-        let forms = marker::marker_forms(&lines, request.stored);
-        let text = forms.into_iter().find(|form| request.fits(form));
-        ShortenedView {
-            text: text.unwrap_or_default(),
-            shown_bytes: 0,
-        }
-    })
+    shorter.unwrap_or_else(|| only_marker(text, request))
+}
+
+/// Shows nothing of the output, only the longest marker that fits.
+fn only_marker(text: &str, request: &CutRequest<'_>) -> ShortenedView {
+    let forms = marker::marker_forms(&TextLines::new(text), request.stored);
+    let text = forms.into_iter().find(|form| request.fits(form));
+    request.measured(text.unwrap_or_default(), 0)
 }
 
 /// The best selection of whole lines, if any line fits next to the marker.
-fn by_lines(
-    lines: &TextLines<'_>,
-    kind: OutputFormat,
-    request: &CutRequest<'_>,
-) -> Option<ShortenedView> {
+fn by_lines(text: &str, request: &CutRequest<'_>) -> Option<ShortenedView> {
+    let kind = output_format::detect_lines(text);
+    let lines = &TextLines::new(text);
     let folds = fold::Folds::of(lines, kind);
     let marks = errors::find_errors(lines);
     // The marker is written last, when its figures are known. Its longest form is reserved before.
@@ -128,14 +141,14 @@ fn by_lines(
         if selection.is_empty() {
             return None;
         }
-        let shorter = selection.render(request.stored);
-        let measured = (request.measure)(&shorter.text);
-        if measured <= request.cap {
+        let (text, shown_bytes) = selection.render(request.stored);
+        let shorter = request.measured(text, shown_bytes);
+        if shorter.size <= request.cap {
             return Some(shorter);
         }
         // Token estimates are not additive, so the text can measure more than its lines. Give that
         // much less room the next time.
-        room = room.checked_sub(measured - request.cap)?;
+        room = room.checked_sub(shorter.size - request.cap)?;
     }
     None
 }

@@ -1,8 +1,6 @@
 //! Detects the format of a text by its first and last lines.
 
-use serde::de::IgnoredAny;
-
-use super::table;
+use super::{json, table};
 use crate::pattern::LazyRegex;
 use crate::view::figures::first_bytes;
 
@@ -68,9 +66,14 @@ static LOG_LINE: LazyRegex = LazyRegex::new(
 /// assert_eq!(detect("hello"), OutputFormat::Plain);
 /// ```
 pub fn detect(text: &str) -> OutputFormat {
-    if is_json(text) {
+    if json::parse(text).is_some() {
         return OutputFormat::Json;
     }
+    detect_lines(text)
+}
+
+/// The format of a text that is not JSON.
+pub(super) fn detect_lines(text: &str) -> OutputFormat {
     let head: Vec<&str> = text.split('\n').take(SAMPLE).collect();
     let tail = text.rsplit('\n').take(SAMPLE);
     let logged = head.iter().copied().chain(tail);
@@ -92,14 +95,6 @@ pub fn detect(text: &str) -> OutputFormat {
     } else {
         OutputFormat::Plain
     }
-}
-
-fn is_json(text: &str) -> bool {
-    let inner = text.trim_matches([' ', '\t', '\n', '\r']);
-    let bracketed = (inner.starts_with('{') && inner.ends_with('}'))
-        || (inner.starts_with('[') && inner.ends_with(']'));
-    // Parsing costs a pass over the text, so the brackets are checked first.
-    bracketed && serde_json::from_str::<IgnoredAny>(inner).is_ok()
 }
 
 fn is_diff(head: &[&str]) -> bool {

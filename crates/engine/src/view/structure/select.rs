@@ -5,7 +5,6 @@ use std::ops::Range;
 
 use trimtab_model::{Ref, work};
 
-use super::ShortenedView;
 use super::clip::clip;
 use super::fold::Folds;
 use super::line_waves::LineWave;
@@ -153,7 +152,7 @@ impl<'a> LineSelection<'a> {
         }
         let body = line.strip_suffix('\n').unwrap_or(line);
         let costs = |bytes: usize| (self.measure)(&clipped(body, bytes));
-        let kept = clip(body, most.min(body.len()), |bytes| costs(bytes) <= limit);
+        let kept = clip(body, most, limit, costs);
         let kept = kept.filter(|kept| *kept > 0 && *kept < body.len());
         let cost = kept.map(|kept| (costs(kept), kept));
         self.long_costs.insert((at, limit), cost);
@@ -211,7 +210,8 @@ impl<'a> LineSelection<'a> {
     }
 
     /// Writes the chosen lines with gaps between them, and the marker after them.
-    pub(super) fn render(&self, stored: Option<&Ref>) -> ShortenedView {
+    /// Returns the number of shown bytes, too.
+    pub(super) fn render(&self, stored: Option<&Ref>) -> (String, usize) {
         let mut text = String::new();
         let (mut shown, mut shown_bytes) = (0, 0);
         let gaps = self.gaps();
@@ -242,7 +242,7 @@ impl<'a> LineSelection<'a> {
         let missing = first_gap.into_iter().chain(first_clipped).min();
         let tally = ShownCounts::of_lines(self.lines, shown, shown_bytes, missing.unwrap_or(0));
         text.push_str(&marker::full_marker(&tally, stored));
-        ShortenedView { text, shown_bytes }
+        (text, shown_bytes)
     }
 }
 

@@ -179,7 +179,7 @@ impl StreamReader {
             ..
         } = self;
         watcher.take(data, |event| {
-            *called |= matches!(event, StreamEvent::Call(_));
+            *called |= matches!(event, StreamEvent::Call);
             *spoken |= matches!(&event, StreamEvent::Text(delta) if !delta.text().is_empty());
             *ended |= matches!(event, StreamEvent::Stop(_) | StreamEvent::End);
         });

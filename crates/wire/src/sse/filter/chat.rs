@@ -1,7 +1,7 @@
 //! Rewrites the events of Chat Completions.
 
 use super::{EventEdit, EventVerdict, StreamRewriter, number, text};
-use crate::json::{elements, pick, quoted};
+use crate::json::{elements, pick};
 
 /// Whether a delta names the role of the answer.
 enum NamedRole {
@@ -48,16 +48,6 @@ impl StreamRewriter {
             stop_by_itself(choices, &mut edit);
         }
         edit.end()
-    }
-
-    /// Gives all chunks the id of the first.
-    fn keep_id(&mut self, id: Option<&str>, edit: &mut EventEdit<'_>) {
-        let Some(json) = id else { return };
-        match &self.id {
-            None => self.id = text(Some(json)),
-            Some(first) if self.goes_on => edit.set(json, &quoted(first)),
-            Some(_) => {}
-        }
     }
 
     /// A stream names its role once, because clients append a second one.

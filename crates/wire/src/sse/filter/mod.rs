@@ -1,7 +1,6 @@
 //! Hides parts of a stream and keeps the numbering of the rest dense.
 
 mod chat;
-mod event_cutter;
 mod inserted_text;
 mod messages;
 mod responses;
@@ -10,10 +9,10 @@ use std::collections::HashMap;
 
 use trimtab_model::{Dialect, work};
 
-use self::event_cutter::{EventCutter, ParsedEvent, RawEvent};
-use super::frames::MAX_EVENT;
+use super::frames::{EventCutter, MAX_EVENT, ParsedEvent, RawEvent};
+use super::watcher::text;
 use crate::json::quoted;
-use crate::scan::{Span, string};
+use crate::scan::Span;
 use crate::splice::containers::Containers;
 use crate::splice::edits::ByteEdits;
 
@@ -179,12 +178,13 @@ impl StreamRewriter {
             }
             RawEvent::Event(event) => {
                 self.hid_last = false;
-                match ParsedEvent::new(event) {
-                    Some(parsed) => {
-                        each(&parsed.json);
-                        self.event(event, &parsed, out);
-                    }
-                    None => self.put(event, out),
+                let parsed = ParsedEvent::new(event);
+                let json = parsed.as_ref().map(|parsed| str::from_utf8(&parsed.data));
+                if let (Some(parsed), Some(Ok(json))) = (&parsed, json) {
+                    each(json);
+                    self.event(event, parsed, json, out);
+                } else {
+                    self.put(event, out);
                 }
             }
             // The last line feed of a hidden event is hidden with it.
@@ -193,14 +193,14 @@ impl StreamRewriter {
         }
     }
 
-    fn event(&mut self, event: &[u8], parsed: &ParsedEvent, out: &mut Vec<u8>) {
+    fn event(&mut self, event: &[u8], parsed: &ParsedEvent, json: &str, out: &mut Vec<u8>) {
         work::step(1);
         let verdict = match self.dialect {
             // `[DONE]` is not JSON, but it is the end in Chat Completions.
-            _ if parsed.json == "[DONE]" => EventVerdict::End,
-            Dialect::Chat => self.chat(&parsed.json),
-            Dialect::Messages => self.messages(&parsed.json),
-            Dialect::Responses => self.responses(&parsed.json),
+            _ if json == "[DONE]" => EventVerdict::End,
+            Dialect::Chat => self.chat(json),
+            Dialect::Messages => self.messages(json),
+            Dialect::Responses => self.responses(json),
         };
         match verdict {
             EventVerdict::Hide => self.hid_last = true,
@@ -247,6 +247,16 @@ impl StreamRewriter {
         });
         self.indices.insert(index, seen);
         seen
+    }
+
+    /// Gives the answer the id that the client saw first.
+    fn keep_id(&mut self, id: Option<&str>, edit: &mut EventEdit<'_>) {
+        let Some(json) = id else { return };
+        match &self.id {
+            None => self.id = text(Some(json)),
+            Some(first) if self.goes_on => edit.set(json, &quoted(first)),
+            Some(_) => {}
+        }
     }
 
     /// Adds the pending field and `more` to a usage object.
@@ -299,12 +309,7 @@ impl<'a> EventEdit<'a> {
 
     /// The position of `piece`, a slice of the JSON.
     fn span(&self, piece: &str) -> Span {
-        let start = piece
-            .as_ptr()
-            .addr()
-            // `piece` borrows from the JSON, so the difference is its offset.
-            .wrapping_sub(self.json.as_ptr().addr());
-        Span::new(start, start + piece.len())
+        Span::of_slice(self.json, piece)
     }
 
     /// Replaces `piece` by `new`, if they differ.
@@ -342,11 +347,6 @@ impl<'a> EventEdit<'a> {
             Err(_) => EventVerdict::Pass,
         }
     }
-}
-
-fn text(json: Option<&str>) -> Option<String> {
-    let json = json?;
-    string(json, Span::new(0, json.len())).map(Into::into)
 }
 
 fn number(json: Option<&str>) -> u64 {

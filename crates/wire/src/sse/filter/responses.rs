@@ -1,7 +1,7 @@
 //! Rewrites the events of Responses.
 
 use super::{EventEdit, EventVerdict, StreamRewriter, number, text};
-use crate::json::{elements, pick, quoted};
+use crate::json::{elements, pick};
 
 /// The maximum size of the parts that are kept for the event that repeats them.
 const MAX_SEEN: usize = 8 << 20;
@@ -32,9 +32,7 @@ impl StreamRewriter {
             };
             edit.set(index, &seen.to_string());
         }
-        if let Some(id) = response.and_then(id) {
-            self.known_as(id, &mut edit);
-        }
+        self.keep_id(response.and_then(id), &mut edit);
         match type_name {
             "\"response.created\"" | "\"response.in_progress\"" | "\"response.queued\""
                 if self.goes_on =>
@@ -60,15 +58,6 @@ impl StreamRewriter {
             self.next_sequence = Some(next + u64::from(self.held_end.is_none()));
         }
         edit.end()
-    }
-
-    /// Gives the answer the id that the client saw first.
-    fn known_as(&mut self, id: &str, edit: &mut EventEdit<'_>) {
-        match &self.id {
-            None => self.id = text(Some(id)),
-            Some(first) if self.goes_on => edit.set(id, &quoted(first)),
-            Some(_) => {}
-        }
     }
 
     /// Keeps a part that the client saw.

@@ -4,7 +4,7 @@
 
 use trimtab_model::{Call, Message, Output, Part, Role};
 
-use super::form_writer::{CallNames, FormWriter, NewMessage};
+use super::form_writer::{CallNames, FormWriter, NewMessage, with_outputs};
 use super::patch::{JsonPatch, copied};
 use crate::json::{self, JsonFields, ObjectWriter, array, quoted, string};
 use crate::transcript::private_marks;
@@ -52,25 +52,12 @@ impl FormWriter for AtifWriter {
     }
 
     fn write(&mut self, run: &[NewMessage<'_>], _: &CallNames<'_>) -> Vec<String> {
-        let mut written = Vec::new();
-        for (at, new) in run.iter().enumerate() {
-            let behind = run.iter().skip(at + 1);
-            // Only for answers: collecting them for each output would be quadratic.
-            let outputs = || -> Vec<&Output> {
-                behind
-                    .take_while(|next| next.message.role == Role::Tool)
-                    .flat_map(|next| next.message.outputs())
-                    .collect()
-            };
-            match new.message.role {
-                // Written together with its call.
-                Role::Tool => {}
-                Role::Assistant => written.push(step(new, "agent", &outputs())),
-                Role::System => written.push(step(new, "system", &[])),
-                Role::User => written.push(step(new, "user", &[])),
-            }
-        }
-        written
+        let write = |(new, outputs): (&NewMessage<'_>, Vec<&Output>)| match new.message.role {
+            Role::Assistant => step(new, "agent", &outputs),
+            Role::System => step(new, "system", &[]),
+            Role::User | Role::Tool => step(new, "user", &[]),
+        };
+        with_outputs(run).map(write).collect()
     }
 
     fn joins_outputs(&self) -> bool {

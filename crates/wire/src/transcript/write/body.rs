@@ -11,6 +11,7 @@ use super::{WriteError, atif, elements, opencode};
 use crate::json::{self, JsonFields, JsonType, type_of};
 use crate::scan::BodyScan;
 use crate::splice::{BodyChange, SentMessage, changes, splice};
+use crate::transcript::form::{BATCH_FIELDS, holds_conversation};
 use crate::transcript::{Conversation, TranscriptForm, TranscriptReader};
 
 /// Writes a file in which each conversation is one value.
@@ -82,20 +83,11 @@ fn conversation(
 /// The object with the conversation: the value itself, or the request inside it.
 fn body_of(value: &RawValue) -> Option<&RawValue> {
     let fields = json::fields(value)?;
-    let holds = |fields: &JsonFields<'_>| {
-        let input = matches!(
-            fields.type_of("input"),
-            Some(JsonType::List | JsonType::Text)
-        );
-        fields.type_of("messages") == Some(JsonType::List) || (input && !fields.has("type"))
-    };
-    if holds(&fields) {
+    if holds_conversation(&fields) {
         return Some(value);
     }
-    let inner = ["body", "params", "request"].into_iter();
-    inner
-        .filter_map(|name| fields.get(name))
-        .find(|raw| json::fields(raw).as_ref().is_some_and(holds))
+    let mut inner = BATCH_FIELDS.iter().filter_map(|name| fields.get(name));
+    inner.find(|raw| json::fields(raw).as_ref().is_some_and(holds_conversation))
 }
 
 fn session(text: &str, value: &RawValue, sent: &[SentMessage]) -> Option<Vec<u8>> {

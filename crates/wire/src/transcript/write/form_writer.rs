@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use trimtab_model::{Message, Output};
+use trimtab_model::{Call, Message, Output, RawJson, Role};
+
+use crate::json::ObjectWriter;
 
 /// A message that must be written, because it is ours or because it changed.
 pub(super) struct NewMessage<'a> {
@@ -53,6 +55,28 @@ pub(super) trait FormWriter {
     /// The fields that link a unit to its parent: its id and the parent's id.
     fn links(&self) -> Option<(&'static str, &'static str)> {
         None
+    }
+}
+
+/// The messages of a run except outputs, each with the outputs that follow it, for forms that store
+/// outputs with their calls.
+pub(super) fn with_outputs<'r, 'a>(
+    run: &'r [NewMessage<'a>],
+) -> impl Iterator<Item = (&'r NewMessage<'a>, Vec<&'a Output>)> {
+    let is_output = |new: &&NewMessage<'a>| new.message.role == Role::Tool;
+    let messages = run.iter().enumerate();
+    let messages = messages.filter(move |(_, new)| !is_output(new));
+    messages.map(move |(at, new)| {
+        let outputs = run.iter().skip(at + 1).take_while(is_output);
+        (new, outputs.flat_map(|new| new.message.outputs()).collect())
+    })
+}
+
+/// The arguments of a call as JSON. Text that is not JSON becomes the field of an object.
+pub(super) fn arguments(call: &Call) -> String {
+    match RawJson::parse(&call.arguments) {
+        Ok(_) => call.arguments.trim().to_owned(),
+        Err(_) => ObjectWriter::new().text("arguments", &call.arguments).end(),
     }
 }
 

@@ -1,9 +1,9 @@
 //! Writes entries of a Gemini CLI session.
 
 use serde_json::value::RawValue;
-use trimtab_model::{Call, Message, Output, Part, RawJson, Role};
+use trimtab_model::{Call, Message, Output, Part, Role};
 
-use super::form_writer::{CallNames, FormWriter, NewMessage, name};
+use super::form_writer::{CallNames, FormWriter, NewMessage, arguments, name};
 use super::patch::{JsonPatch, copied};
 use crate::json::{self, JsonFields, JsonType, ObjectWriter, array, quoted, string, type_of};
 use crate::transcript::private_marks;
@@ -170,13 +170,9 @@ fn written_answer(object: ObjectWriter, message: &Message) -> String {
 }
 
 fn call(call: &Call) -> String {
-    let arguments = match RawJson::parse(&call.arguments) {
-        Ok(_) => call.arguments.trim().to_owned(),
-        Err(_) => ObjectWriter::new().text("arguments", &call.arguments).end(),
-    };
     ObjectWriter::new()
         .text("id", &call.id)
         .text("name", &call.name)
-        .raw("args", &arguments)
+        .raw("args", &arguments(call))
         .end()
 }

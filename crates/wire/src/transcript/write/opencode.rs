@@ -5,7 +5,7 @@
 
 use trimtab_model::{Output, Role};
 
-use super::form_writer::{CallNames, FormWriter, NewMessage, name};
+use super::form_writer::{CallNames, FormWriter, NewMessage, name, with_outputs};
 use super::opencode_parts::{PartIds, parts};
 use super::patch::{JsonPatch, copied};
 use crate::json::{self, JsonFields, ObjectWriter, array, quoted, string};
@@ -47,24 +47,11 @@ impl FormWriter for OpenCodeWriter {
     }
 
     fn write(&mut self, run: &[NewMessage<'_>], _: &CallNames<'_>) -> Vec<String> {
-        let mut written = Vec::new();
-        for (at, new) in run.iter().enumerate() {
-            let behind = run.iter().skip(at + 1);
-            // Only for answers: collecting them for each output would be quadratic.
-            let outputs = || -> Vec<&Output> {
-                behind
-                    .take_while(|next| next.message.role == Role::Tool)
-                    .flat_map(|next| next.message.outputs())
-                    .collect()
-            };
-            match new.message.role {
-                // Written together with its call.
-                Role::Tool => {}
-                Role::Assistant => written.push(self.element(new, "assistant", &outputs())),
-                Role::System | Role::User => written.push(self.element(new, "user", &[])),
-            }
-        }
-        written
+        let write = |(new, outputs): (&NewMessage<'_>, Vec<&Output>)| match new.message.role {
+            Role::Assistant => self.element(new, "assistant", &outputs),
+            Role::System | Role::User | Role::Tool => self.element(new, "user", &[]),
+        };
+        with_outputs(run).map(write).collect()
     }
 
     fn joins_outputs(&self) -> bool {

@@ -2,6 +2,7 @@
 
 use trimtab_model::{Call, Message, Output, Part, RawJson};
 
+use super::form_writer::arguments;
 use super::patch::copied;
 use crate::json::{JsonFields, ObjectWriter, quoted};
 
@@ -79,10 +80,7 @@ fn given(raw: &RawJson) -> ObjectWriter {
 }
 
 fn tool(call: &Call, output: Option<&Output>, time: u64) -> ObjectWriter {
-    let input = match RawJson::parse(&call.arguments) {
-        Ok(_) => call.arguments.trim().to_owned(),
-        Err(_) => ObjectWriter::new().text("arguments", &call.arguments).end(),
-    };
+    let input = arguments(call);
     let state = |status: &str| {
         ObjectWriter::new()
             .text("status", status)

@@ -22,11 +22,8 @@ impl<'a> JsonPatch<'a> {
 
     /// Replaces a value, which is a slice of the text.
     pub(super) fn replace(&mut self, value: &RawValue, with: &str) {
-        let value = value.get();
-        // The value borrows from the text, so the difference is its offset.
-        let start = (value.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
-        let span = Span::new(start, start.wrapping_add(value.len()));
-        debug_assert_eq!(span.of(self.text), value);
+        let span = Span::of_slice(self.text, value.get());
+        debug_assert_eq!(span.of(self.text), value.get());
         self.edits.replace(span, with);
     }
 

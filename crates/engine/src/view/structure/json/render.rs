@@ -103,10 +103,10 @@ impl RenderedJson<'_> {
             JsonEntry::Array(items) if items.count == 0 => self.text.push_str("[]"),
             JsonEntry::Object(members) if members.count == 0 => self.text.push_str("{}"),
             JsonEntry::Array(items) if depth > self.bounds.depth => {
-                self.elided(items.count, "element");
+                self.elided(items.count as usize, "element");
             }
             JsonEntry::Object(members) if depth > self.bounds.depth => {
-                self.elided(members.count, "member");
+                self.elided(members.count as usize, "member");
             }
             JsonEntry::Array(items) => {
                 self.array(items, depth);
@@ -129,7 +129,7 @@ impl RenderedJson<'_> {
             self.comma(depth);
             self.value(item, depth + 1);
         }
-        let missing = items.count.saturating_sub(self.bounds.items);
+        let missing = (items.count as usize).saturating_sub(self.bounds.items);
         if missing > 0 {
             self.comma(depth);
             self.elided(missing, "element");
@@ -138,7 +138,7 @@ impl RenderedJson<'_> {
 
     fn object(&mut self, members: JsonList, depth: usize) {
         self.text.push('{');
-        let mut missing = members.count;
+        let mut missing = members.count as usize;
         let mut entries = self.tree.entries(members);
         // Members with our own keys come from an earlier cut. Two equal keys would hide one of
         // them.
