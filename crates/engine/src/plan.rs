@@ -81,10 +81,11 @@ impl Edit {
 }
 
 /// Why a plan was made.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum PlanReason {
     /// There was nothing to do.
+    #[default]
     Nothing,
     /// A new output was larger than its view may be.
     Admission,
@@ -103,6 +104,13 @@ pub enum PlanReason {
     ByHand,
     /// Something in front of all messages changed: tools or instructions.
     FrontChanged,
+}
+
+impl PlanReason {
+    /// True if the window cannot be sent without the plan.
+    pub fn must_fit(&self) -> bool {
+        matches!(self, Self::Fit | Self::Overflow)
+    }
 }
 
 /// The decision for one call.

@@ -210,15 +210,9 @@ impl Projection {
         part.as_call().map(|call| call.name.as_str())
     }
 
-    /// Records whether the last compaction freed enough. The window does not change.
-    pub fn judge(&mut self, enough: bool) {
-        let at = self.log.len();
-        self.journal.append(JournalEntry::Judged { enough, at });
-    }
-
-    /// Pins or unpins a message. The window does not change.
-    pub fn pin(&mut self, message: usize, pinned: bool) {
-        self.journal.append(JournalEntry::Pin { message, pinned });
+    /// Appends an entry of the journal that leaves the window as it is: a judgement or a pin.
+    pub fn record(&mut self, entry: JournalEntry) {
+        self.journal.append(entry);
     }
 
     /// Appends a message to the log and returns its position.

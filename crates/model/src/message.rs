@@ -193,6 +193,14 @@ impl Message {
         self.meta.user_visible.unwrap_or(true)
     }
 
+    /// True for a summary, and for text that was retained with one.
+    pub fn is_summary(&self) -> bool {
+        matches!(
+            self.meta.kind,
+            Some(MessageKind::Summary | MessageKind::Retain)
+        )
+    }
+
     /// True for a message that a person wrote, which starts a turn.
     ///
     /// Some designs send summaries, digests, notes, repairs and outputs as user messages; they

@@ -12,13 +12,11 @@ use std::rc::Rc;
 
 use trimtab::engine::normalise::NormaliseOptions;
 use trimtab::engine::plan::PlanReason;
-use trimtab::engine::planner::{
-    self, CallConditions, CompactionRequest, ConversationState, TokenRates,
-};
+use trimtab::engine::planner::{self, CallConditions, CompactionRequest, ConversationState};
 use trimtab::engine::policy::Policy;
 use trimtab::engine::window::Projection;
 use trimtab::model::estimate::Measure;
-use trimtab::model::{Call, Dialect, Message};
+use trimtab::model::{Call, Message};
 use trimtab::wire::transcript::TranscriptReader;
 use trimtab_testkit::bench::BenchComparison;
 

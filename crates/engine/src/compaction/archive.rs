@@ -120,7 +120,6 @@ pub fn summary_request(output: &Output, max_output: u64) -> SummaryRequest {
     SummaryRequest {
         messages: vec![Message::user(asked)],
         max_output,
-        takes_previous: false,
     }
 }
 

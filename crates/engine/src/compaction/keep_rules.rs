@@ -83,8 +83,9 @@ pub fn kept_messages<M: Borrow<Message>>(
     let mut kept = KeptMessages::default();
     // The same as `kept.after_summary`, for lookups.
     let mut behind: HashSet<usize> = HashSet::new();
+    let from = |start: usize| -> Vec<usize> { (start..messages.len()).collect() };
     for rule in rules {
-        let chosen: Vec<usize> = match rule {
+        let chosen = match rule {
             KeepRule::UserMessages { tokens } => {
                 let said = user_messages(messages, *tokens, &weigh).into_iter();
                 kept.before_summary
@@ -99,16 +100,12 @@ pub fn kept_messages<M: Borrow<Message>>(
                     .extend(cut.filter(|(at, _)| !behind.contains(at)));
                 continue;
             }
-            KeepRule::LastTurns { turns } => last_turns(messages, *turns).collect(),
-            KeepRule::RecentTokens { tokens } => {
-                (recent_by_tokens(messages, *tokens, &weigh)..messages.len()).collect()
-            }
+            KeepRule::LastTurns { turns } => from(last_turns(messages, *turns)),
+            KeepRule::RecentTokens { tokens } => from(recent_by_tokens(messages, *tokens, &weigh)),
             KeepRule::RecentMessages { messages: newest } => {
-                (messages.len().saturating_sub(*newest)..messages.len()).collect()
+                from(messages.len().saturating_sub(*newest))
             }
-            KeepRule::RecentTurns { messages: newest } => {
-                (recent_turns(messages, *newest)..messages.len()).collect()
-            }
+            KeepRule::RecentTurns { messages: newest } => from(recent_turns(messages, *newest)),
             KeepRule::ProtectedTools { tools } => protected_rounds(messages, tools),
             KeepRule::OpenCalls => open_rounds(messages),
         };
@@ -128,18 +125,14 @@ pub fn kept_messages<M: Borrow<Message>>(
     kept
 }
 
-/// The messages of the last `number` turns; all messages if there are fewer turns.
-fn last_turns<M: Borrow<Message>>(
-    messages: &[M],
-    number: usize,
-) -> impl Iterator<Item = usize> + use<M> {
+/// The start of the last `number` turns; 0 if there are fewer turns.
+fn last_turns<M: Borrow<Message>>(messages: &[M], number: usize) -> usize {
     let starts = turns::boundaries(messages);
-    let from = match (number, starts.len().checked_sub(number)) {
+    match (number, starts.len().checked_sub(number)) {
         (0, _) => messages.len(),
         (_, Some(first)) => starts.get(first).copied().unwrap_or(0),
         (_, None) => 0,
-    };
-    from..messages.len()
+    }
 }
 
 /// The start of whole turns with about the newest `number` messages; 0 if all are among them.

@@ -3,7 +3,7 @@
 use trimtab_model::Output;
 
 use super::rewrite::rewrite;
-use super::{ConversationState, PlanStep, plan};
+use super::{ConversationState, PlanStep, plan, plan_step};
 use crate::compaction::archive::{self, ToolSummaries};
 use crate::compaction::summary_requests::SummaryRequest;
 use crate::normalise::Slot;
@@ -96,8 +96,7 @@ fn shortened(
     note: Option<String>,
 ) -> Option<PlanStep> {
     let edits = as_edits(conversation.slots, changes);
-    let plan = plan(conversation, PlanReason::OutputsOverBudget, edits);
-    (!plan.is_empty()).then_some(PlanStep::Plan(plan, note))
+    plan_step(conversation, &PlanReason::OutputsOverBudget, edits, note)
 }
 
 fn placeholders(conversation: &ConversationState<'_>) -> Option<PlanStep> {

@@ -8,7 +8,7 @@ use trimtab_model::Output;
 use super::ageing::{as_edits, protected};
 use super::draft::{CompactionRequest, draft};
 use super::dropping::{drop_half_of_turns, drop_oldest};
-use super::{ConversationState, PlanStep, plan};
+use super::{ConversationState, PlanStep, plan_step};
 use crate::budget::cut_level;
 use crate::compaction::recovery::Rung;
 use crate::normalise::Slot;
@@ -30,17 +30,21 @@ pub(super) fn step_for_rung(
     excess: u64,
     reason: &PlanReason,
 ) -> Option<PlanStep> {
+    let call = conversation.call;
     let draft = match rung {
         Rung::LowerAnswer => {
-            let call = conversation.call;
-            let lowered = lowered_reserve(call.answer_reserve(), call.least_answer(), excess);
-            return lowered.map(PlanStep::LowerAnswer);
+            let (answer, least) = (call.answer_reserve(), call.least_answer());
+            let lowered = answer.saturating_sub(excess).max(least);
+            return (lowered < answer).then_some(PlanStep::LowerAnswer(lowered));
         }
         Rung::ShortenNew => {
             let edits = shorten_new(conversation, excess);
-            return plan_step(conversation, reason, edits);
+            return plan_step(conversation, reason, edits, None);
         }
-        Rung::Trim => return plan_step(conversation, reason, trim(conversation, excess)),
+        Rung::Trim => {
+            let edits = trim(conversation, excess);
+            return plan_step(conversation, reason, edits, None);
+        }
         Rung::Compact => {
             let request = CompactionRequest {
                 reason: reason.clone(),
@@ -53,20 +57,6 @@ pub(super) fn step_for_rung(
         Rung::DropOldest => drop_oldest(conversation, excess, reason),
     };
     draft.map(|draft| PlanStep::Draft(Box::new(draft)))
-}
-
-fn plan_step(
-    conversation: &ConversationState<'_>,
-    reason: &PlanReason,
-    edits: Vec<Edit>,
-) -> Option<PlanStep> {
-    let plan = plan(conversation, reason.clone(), edits);
-    (!plan.is_empty()).then_some(PlanStep::Plan(plan, None))
-}
-
-fn lowered_reserve(answer: u64, least: u64, excess: u64) -> Option<u64> {
-    let lowered = answer.saturating_sub(excess).max(least);
-    (lowered < answer).then_some(lowered)
 }
 
 /// Shortens outputs that were not sent yet: the longest first, all to one level. Answers of the

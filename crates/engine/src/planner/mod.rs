@@ -1,15 +1,22 @@
 //! Planning: decides what to do before a call, as pure functions of values.
 //!
-//! [`ConversationState`] is the conversation, [`CallConditions`] is everything else that is known,
-//! and a [`Policy`](crate::policy::Policy) contains the settings. The result is nothing or a
-//! [`PlanStep`]: a plan, or a [`CompactionDraft`], which says what must be stored, and perhaps
-//! summarised, before the plan can be executed.
+//! [`ConversationState`] is the input of every decision: the conversation, its settings
+//! ([`Policy`](crate::policy::Policy)), and what is known about the call ([`CallConditions`]). The
+//! result is nothing or a [`PlanStep`]: a plan, or a [`CompactionDraft`], which says what must be
+//! stored, and perhaps summarised, before the plan can be executed.
 //!
 //! - [`age`] decides about old outputs, at the moments that [`ageing_methods`] lists.
 //! - [`time_to_compact`] evaluates the triggers, and [`draft`](draft()) prepares a compaction.
 //! - [`Ladder`] makes a window fit, step by step, before a call and after an overflow.
 //!
-//! [`admission`](crate::admission) decides how a new output is shown.
+//! What is cut, and where that is decided:
+//!
+//! | what | where |
+//! |---|---|
+//! | a new output | [`admission`](crate::admission) |
+//! | old outputs | `ageing`, and `rewrite/reductions` for our own preset |
+//! | old rounds, with a summary in their place | `survivors` |
+//! | whatever else must go so that a window fits | `ladder_steps`, `dropping`, `media` |
 
 mod ageing;
 mod briefing;
@@ -32,9 +39,10 @@ pub use draft::{CompactionDraft, CompactionRequest, EstimateTokens, FinishedComp
 pub use ladder::{Ladder, Misfit, NextStep};
 pub use media::MediaPlace;
 pub use overflow::Overflow;
-pub use rewrite::{PriceCliff, RewriteAccount, SwitchReason, TokenRates};
+pub use rewrite::{PriceCliff, TokenRates};
 pub use timing::{
-    failed_before, gained_enough, is_suspended, is_worth_it, should_warn, time_to_compact,
+    failed_before, gained_enough, is_suspended, is_worth_first_ref, is_worth_it,
+    may_summarise_outputs, should_warn, time_to_compact,
 };
 
 use trimtab_model::{Message, MessageKind, Part, Ref, Role, work};
@@ -78,6 +86,17 @@ impl PlanStep {
 fn plan(conversation: &ConversationState<'_>, reason: PlanReason, edits: Vec<Edit>) -> Plan {
     let bound = conversation.policy.compaction.bound_reasoning;
     plan_without(reason, edits, conversation.slots, &[], bound)
+}
+
+/// The same as a step, with a line for the user; none if there are no edits.
+fn plan_step(
+    conversation: &ConversationState<'_>,
+    reason: &PlanReason,
+    edits: Vec<Edit>,
+    note: Option<String>,
+) -> Option<PlanStep> {
+    let plan = plan(conversation, reason.clone(), edits);
+    (!plan.is_empty()).then_some(PlanStep::Plan(plan, note))
 }
 
 /// A plan of `edits` that remove the slots at `gone`. It names every ref among them, and removes
@@ -165,21 +184,10 @@ fn has_bound_reasoning(message: &Message) -> bool {
 
 /// True for messages that we inserted in a compaction.
 fn is_ours(message: &Message) -> bool {
-    matches!(
-        message.meta.kind,
-        Some(
-            MessageKind::Summary
-                | MessageKind::Retain
-                | MessageKind::ToolSummary
-                | MessageKind::Note
-        )
-    )
+    is_summary(message) || message.meta.kind == Some(MessageKind::ToolSummary)
 }
 
 /// True for what an earlier compaction left. There is no point in compacting only that again.
 fn is_summary(message: &Message) -> bool {
-    matches!(
-        message.meta.kind,
-        Some(MessageKind::Summary | MessageKind::Retain | MessageKind::Note)
-    )
+    message.is_summary() || message.meta.kind == Some(MessageKind::Note)
 }

@@ -3,12 +3,16 @@
 use super::draft::CompactionRequest;
 use super::ladder::waits_for_summary;
 use super::{CompactionDraft, ConversationState};
-use crate::plan::PlanReason;
-use crate::policy::{Moment, ThrashSettings};
+use crate::plan::{Plan, PlanReason};
+use crate::policy::{Moment, Policy, ThrashSettings};
 use crate::trigger::WindowUnknown;
 
 /// An optional compaction must save at least this much of the window, in percent.
 const LEAST_GAIN_PERCENT: u64 = 2;
+
+/// After this many consecutive failures, no model is asked about outputs until the user sends a
+/// message or the settings change.
+const TOOL_SUMMARY_FAILURES: u32 = 2;
 
 /// The compaction that is due, if one is. Fails if that cannot be decided because the model's
 /// window is unknown.
@@ -50,6 +54,20 @@ pub fn time_to_compact(
 /// True if an optional compaction that saves `saved` of `tokens` is worth it.
 pub fn is_worth_it(saved: u64, tokens: u64) -> bool {
     saved.saturating_mul(100) >= tokens.saturating_mul(LEAST_GAIN_PERCENT)
+}
+
+/// True if a plan that shows the first ref of a window is worth the retrieval tools, which then
+/// take `first_ref` tokens. A window that must fit is worth them, and so is what a design wants.
+/// Only a policy that weighs costs counts them.
+pub fn is_worth_first_ref(policy: &Policy, plan: &Plan, first_ref: u64) -> bool {
+    let costs = plan.tokens_after.saturating_add(first_ref);
+    plan.reason.must_fit() || !policy.ageing.cards.enabled || costs < plan.tokens_before
+}
+
+/// True if a model may still be asked for summaries of outputs, after `failures` failed ones in a
+/// row.
+pub fn may_summarise_outputs(failures: u32) -> bool {
+    failures < TOOL_SUMMARY_FAILURES
 }
 
 /// True if a summary of nearly the same messages failed before, when `before` tokens were to be

@@ -22,6 +22,32 @@ pub struct BadSetting {
     pub allowed: String,
 }
 
+/// A figure, none while its feature is disabled.
+type RangedFigure = fn(&Policy) -> Option<u64>;
+
+/// The figures that have a range of allowed values.
+#[rustfmt::skip]
+const RANGES: &[(&str, RangedFigure, RangeInclusive<u64>)] = &[
+    ("views.default.head_percent", head_percent, 0..=100),
+    ("ageing.placeholder.budget.window_percent", |policy| Some(policy.ageing.placeholder.budget.window_percent), 1..=100),
+    ("ageing.prefix.chars", |policy| policy.ageing.prefix.enabled.then_some(policy.ageing.prefix.chars as u64), 1..=u64::MAX),
+    ("ageing.cards.economy", |policy| policy.ageing.cards.enabled.then_some(policy.ageing.cards.economy), 1..=20),
+    ("ageing.cards.high_percent", |policy| policy.ageing.cards.enabled.then_some(policy.ageing.cards.high_percent), 1..=100),
+    ("ageing.archive.cutoff", |policy| policy.ageing.archive.enabled.then_some(policy.ageing.archive.cutoff as u64), 1..=u64::MAX),
+    ("compaction.keep_percent", |policy| Some(policy.compaction.keep_percent), 1..=90),
+    ("compaction.summary_tokens", |policy| Some(policy.compaction.summary_tokens), 64..=u64::MAX),
+    ("compaction.thrash.gain_percent", |policy| Some(policy.compaction.thrash.gain_percent), 0..=99),
+    ("compaction.digest.cutoff", |policy| policy.compaction.digest.enabled.then_some(policy.compaction.digest.cutoff as u64), 1..=u64::MAX),
+    ("recovery.retries", |policy| Some(policy.recovery.retries.into()), 0..=10),
+];
+
+fn head_percent(policy: &Policy) -> Option<u64> {
+    match &policy.views.default {
+        Shape::Middle(middle) => Some(middle.head_percent.into()),
+        _ => None,
+    }
+}
+
 impl Policy {
     /// All invalid settings, with the allowed values; `window` is that of the model, if known.
     ///
@@ -36,11 +62,10 @@ impl Policy {
     /// ```
     pub fn check(&self, window: Option<u64>) -> Result<(), Vec<BadSetting>> {
         let mut found = SettingFaults::default();
-        self.check_views(&mut found);
-        self.check_ageing(&mut found);
+        self.check_globs(&mut found);
+        self.check_ranges(&mut found);
         self.check_triggers(window, &mut found);
-        self.check_compaction(&mut found);
-        self.check_recovery(&mut found);
+        self.check_combinations(&mut found);
         if found.0.is_empty() {
             Ok(())
         } else {
@@ -48,40 +73,30 @@ impl Policy {
         }
     }
 
-    fn check_views(&self, found: &mut SettingFaults) {
+    fn check_globs(&self, found: &mut SettingFaults) {
+        let allowed = "globs of tool names";
         if let Err(bad) = CompiledViews::new(&self.views) {
-            found.add("views", &bad.glob, "globs of tool names");
+            found.add("views", &bad.glob, allowed);
         }
-        if let Shape::Middle(middle) = &self.views.default {
-            let share = u64::from(middle.head_percent);
-            found.within("views.default.head_percent", share, 0..=100);
+        for (at, keep) in self.compaction.keep.iter().enumerate() {
+            if let KeepRule::ProtectedTools { tools } = keep
+                && let Err(bad) = ToolGlobs::new(tools)
+            {
+                found.add(&format!("compaction.keep[{at}].tools"), &bad.glob, allowed);
+            }
         }
     }
 
-    fn check_ageing(&self, found: &mut SettingFaults) {
-        let budget = &self.ageing.placeholder.budget;
-        let key = "ageing.placeholder.budget";
-        found.within(
-            &format!("{key}.window_percent"),
-            budget.window_percent,
-            1..=100,
-        );
-        if budget.min > budget.max {
-            let value = format!("{} (min), {} (max)", budget.min, budget.max);
-            found.add(key, &value, "min no larger than max");
-        }
-        let prefix = &self.ageing.prefix;
-        if prefix.enabled {
-            found.at_least("ageing.prefix.chars", prefix.chars as u64, 1);
-        }
-        let cards = &self.ageing.cards;
-        if cards.enabled {
-            found.within("ageing.cards.economy", cards.economy, 1..=20);
-            found.within("ageing.cards.high_percent", cards.high_percent, 1..=100);
-        }
-        if self.ageing.archive.enabled {
-            let cutoff = self.ageing.archive.cutoff as u64;
-            found.at_least("ageing.archive.cutoff", cutoff, 1);
+    fn check_ranges(&self, found: &mut SettingFaults) {
+        for (setting, figure, allowed) in RANGES {
+            let Some(value) = figure(self).filter(|value| !allowed.contains(value)) else {
+                continue;
+            };
+            let allowed = match (allowed.start(), allowed.end()) {
+                (least, &u64::MAX) => format!("{least} or more"),
+                (least, most) => format!("{least} to {most}"),
+            };
+            found.add(setting, &value.to_string(), &allowed);
         }
     }
 
@@ -92,37 +107,21 @@ impl Policy {
                 found.add(&key, &format!("\"{trigger}\""), &allowed);
             }
         }
+    }
+
+    fn check_combinations(&self, found: &mut SettingFaults) {
+        let budget = &self.ageing.placeholder.budget;
+        if budget.min > budget.max {
+            let value = format!("{} (min), {} (max)", budget.min, budget.max);
+            let key = "ageing.placeholder.budget";
+            found.add(key, &value, "min no larger than max");
+        }
         // Conditions that are never evaluated are surely a mistake.
         if !self.compaction.when.is_empty() && self.compaction.moments.is_empty() {
             let allowed = "at least one moment, or an empty compaction.when";
             found.add("compaction.moments", "[]", allowed);
         }
-    }
-
-    fn check_compaction(&self, found: &mut SettingFaults) {
-        let compaction = &self.compaction;
-        found.within("compaction.keep_percent", compaction.keep_percent, 1..=90);
-        found.at_least("compaction.summary_tokens", compaction.summary_tokens, 64);
-        let gain = compaction.thrash.gain_percent;
-        found.within("compaction.thrash.gain_percent", gain, 0..=99);
-        for (at, keep) in compaction.keep.iter().enumerate() {
-            if let KeepRule::ProtectedTools { tools } = keep
-                && let Err(bad) = ToolGlobs::new(tools)
-            {
-                let key = format!("compaction.keep[{at}].tools");
-                found.add(&key, &bad.glob, "globs of tool names");
-            }
-        }
-        if compaction.digest.enabled {
-            let cutoff = compaction.digest.cutoff as u64;
-            found.at_least("compaction.digest.cutoff", cutoff, 1);
-        }
-    }
-
-    fn check_recovery(&self, found: &mut SettingFaults) {
-        let retries = u64::from(self.recovery.retries);
-        found.within("recovery.retries", retries, 0..=10);
-        if retries > 0 && self.recovery.ladder.is_empty() {
+        if self.recovery.retries > 0 && self.recovery.ladder.is_empty() {
             let allowed = "at least one way, or recovery.retries = 0";
             found.add("recovery.ladder", "[]", allowed);
         }
@@ -161,19 +160,6 @@ impl SettingFaults {
             value: value.to_owned(),
             allowed: allowed.to_owned(),
         });
-    }
-
-    fn within(&mut self, setting: &str, value: u64, allowed: RangeInclusive<u64>) {
-        if !allowed.contains(&value) {
-            let allowed = format!("{} to {}", allowed.start(), allowed.end());
-            self.add(setting, &value.to_string(), &allowed);
-        }
-    }
-
-    fn at_least(&mut self, setting: &str, value: u64, least: u64) {
-        if value < least {
-            self.add(setting, &value.to_string(), &format!("{least} or more"));
-        }
     }
 }
 

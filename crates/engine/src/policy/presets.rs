@@ -35,30 +35,15 @@ macro_rules! presets {
     };
 }
 
-presets![
-    (
-        "steady",
-        "ours: show outputs whole, keep old text short, rewrite when that is cheapest"
-    ),
-    (
-        "refs",
-        "outputs behind refs, retain and summary at 0.8 of the window"
-    ),
-    (
-        "checkpoint",
-        "middle cut, user messages and a checkpoint summary"
-    ),
+presets! {
+    ("steady", "ours: show outputs whole, keep old text short, rewrite when that is cheapest"),
+    ("refs", "outputs behind refs, retain and summary at 0.8 of the window"),
+    ("checkpoint", "middle cut, user messages and a checkpoint summary"),
     ("turns", "whole turns, the summary in the system prompt"),
     ("archive", "old outputs archived, recent messages by tokens"),
-    (
-        "retention",
-        "old outputs cut to 500 chars above 40,000 input tokens"
-    ),
-    (
-        "none",
-        "no management: requests are sent unchanged, except for repairs"
-    ),
-];
+    ("retention", "old outputs cut to 500 chars above 40,000 input tokens"),
+    ("none", "no management: requests are sent unchanged, except for repairs"),
+}
 
 /// There is no preset of that name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -8,7 +8,6 @@ use std::fmt::Write as _;
 use std::ops::ControlFlow;
 
 use super::figures::{first_bytes, grouped};
-use super::tools::READ;
 
 /// The limits of an answer. Answers of the retrieval tools are never cut afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +87,7 @@ fn number(out: &mut String, line: usize, text: &str) {
 /// ```
 /// use trimtab_engine::view::retrieval::{AnswerLimits, ReadAnswer};
 ///
-/// let mut answer = ReadAnswer::new("r1", 1, 0, AnswerLimits::default());
+/// let mut answer = ReadAnswer::new("r1", "tool_output_cache", 1, 0, 3, AnswerLimits::default());
 /// for line in ["beta", "gamma"] {
 ///     assert!(answer.push(line).is_continue());
 /// }
@@ -104,38 +103,32 @@ pub struct ReadAnswer<'a> {
     next: usize,
     column: u64,
     stopped: bool,
-    total: Option<u64>,
+    total: u64,
     limits: AnswerLimits,
 }
 
 impl<'a> ReadAnswer<'a> {
-    /// An answer that starts at line `offset`, counted from 0, and `column` bytes into it.
-    pub fn new(ref_id: &'a str, offset: usize, column: u64, limits: AnswerLimits) -> Self {
+    /// An answer that starts at line `offset`, counted from 0, and `column` bytes into it. The
+    /// output has `total` lines, and `tool` reads the rest.
+    pub fn new(
+        ref_id: &'a str,
+        tool: &'a str,
+        offset: usize,
+        column: u64,
+        total: u64,
+        limits: AnswerLimits,
+    ) -> Self {
         Self {
             ref_id,
-            tool: READ,
+            tool,
             text: String::new(),
             first: offset,
             next: offset,
             column,
             stopped: false,
-            total: None,
+            total,
             limits,
         }
-    }
-
-    /// Sets the tool that reads the rest.
-    #[must_use]
-    pub fn read_with(mut self, tool: &'a str) -> Self {
-        self.tool = tool;
-        self
-    }
-
-    /// Sets the number of lines of the output.
-    #[must_use]
-    pub fn out_of(mut self, lines: u64) -> Self {
-        self.total = Some(lines);
-        self
     }
 
     fn is_empty(&self) -> bool {
@@ -188,11 +181,10 @@ impl<'a> ReadAnswer<'a> {
         if self.stopped {
             let id = serde_json::Value::from(self.ref_id);
             let (first, next) = (self.first + 1, self.next);
-            let of = self.total.map(|lines| format!(" of {}", grouped(lines)));
-            let of = of.unwrap_or_default();
+            let of = grouped(self.total);
             let _ = write!(
                 self.text,
-                "\n[trimtab: lines {first} to {next}{of} are shown; \
+                "\n[trimtab: lines {first} to {next} of {of} are shown; \
                  next: {}({{\"ref_id\":{id},\"offset\":{next}}})]",
                 self.tool
             );
@@ -352,6 +344,7 @@ impl GrepAnswer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::view::tools::READ;
 
     const SMALL: AnswerLimits = AnswerLimits {
         max_bytes: 30,
@@ -360,7 +353,7 @@ mod tests {
 
     #[test]
     fn a_full_answer_says_where_to_go_on() {
-        let mut answer = ReadAnswer::new("r", 0, 0, SMALL).out_of(1_234);
+        let mut answer = ReadAnswer::new("r", READ, 0, 0, 1_234, SMALL);
         assert!(answer.push("one").is_continue());
         assert!(answer.push("two").is_continue());
         assert!(answer.push("three three").is_break());
@@ -373,7 +366,7 @@ mod tests {
 
     #[test]
     fn a_long_line_is_paged() {
-        let mut answer = ReadAnswer::new("r", 3, 100, SMALL);
+        let mut answer = ReadAnswer::new("r", READ, 3, 100, 9, SMALL);
         let line = AnswerLine {
             text: "ééééééé",
             unread: 1_000,
@@ -388,7 +381,7 @@ mod tests {
 
     #[test]
     fn nothing_to_show_is_said_clearly() {
-        let read = ReadAnswer::new("r", 3, 0, SMALL);
+        let read = ReadAnswer::new("r", READ, 3, 0, 3, SMALL);
         assert_eq!(read.finish(), "Offset exceeds output length.");
         assert_eq!(
             GrepAnswer::new(5, SMALL).finish("a.b"),

@@ -72,19 +72,11 @@ impl ToolNames {
 
     /// The definitions of both, in the order in which they are offered.
     pub fn definitions(&self) -> [ToolDefinition; 2] {
-        let [read, grep] = all();
-        [
-            ToolDefinition {
-                name: self.read.to_owned(),
-                description: self.in_words(&read.description),
-                ..read
-            },
-            ToolDefinition {
-                name: self.grep.to_owned(),
-                description: self.in_words(&grep.description),
-                ..grep
-            },
-        ]
+        [(self.read, read()), (self.grep, grep())].map(|(name, usual)| ToolDefinition {
+            name: name.to_owned(),
+            description: self.in_words(&usual.description),
+            ..usual
+        })
     }
 
     /// Replaces the names of the tools in the calls of one of our texts; none if there is nothing

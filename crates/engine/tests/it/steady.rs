@@ -11,7 +11,7 @@ use trimtab_engine::normalise::NormaliseOptions;
 use trimtab_engine::plan::{Edit, Plan, PlanReason};
 use trimtab_engine::planner::{
     AgeingMethod, CallConditions, CompactionDraft, ConversationState, Ladder, NextStep, PlanStep,
-    TokenRates, age, conservative_tokens,
+    age, conservative_tokens,
 };
 use trimtab_engine::policy::Policy;
 use trimtab_engine::verify::verify;

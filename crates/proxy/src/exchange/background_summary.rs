@@ -354,7 +354,6 @@ mod tests {
                 Message::user("now summarise"),
             ],
             max_output: 900,
-            takes_previous: false,
         }
     }
 

@@ -1,17 +1,18 @@
 //! The errors of the configuration.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
+use thiserror::Error;
 use trimtab_engine::policy::BadSetting;
 
 use super::{SettingSource, UntrustedFile};
 
 /// Why settings cannot be used.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// A file cannot be read.
+    #[error("{}: {why}", path.display())]
     File {
         /// The file.
         path: PathBuf,
@@ -19,8 +20,10 @@ pub enum ConfigError {
         why: String,
     },
     /// A file that somebody else may have written.
+    #[error("{0}")]
     Untrusted(UntrustedFile),
     /// A project's file sets what projects may not set.
+    #[error("{}: a project's file may not set {}", path.display(), keys.join(", "))]
     Project {
         /// The file.
         path: PathBuf,
@@ -30,37 +33,41 @@ pub enum ConfigError {
         user: Option<PathBuf>,
     },
     /// There is no such setting.
+    #[error("{origin}: no setting {key}")]
     Unknown {
         /// Its name, as given.
         key: String,
         /// Its source.
-        source: SettingSource,
+        origin: SettingSource,
         /// The name that was perhaps meant.
         nearest: Option<String>,
     },
     /// The name belongs to the design of another preset.
+    #[error("{origin}: preset {preset} has no setting {key}")]
     OtherPreset {
         /// The name, as given.
         key: String,
         /// Its source.
-        source: SettingSource,
+        origin: SettingSource,
         /// The current preset.
         preset: String,
         /// The presets that have the name, each with the corresponding setting.
         meant: Vec<(&'static str, &'static str)>,
     },
     /// The setting cannot have this value.
+    #[error("{origin}: {key} = {value} cannot be used")]
     Value {
         /// The setting.
         key: String,
         /// The value.
         value: String,
         /// Its source.
-        source: SettingSource,
+        origin: SettingSource,
         /// The allowed values.
         allowed: String,
     },
     /// Invalid values, each with its source.
+    #[error("{}", one_per_line(_0))]
     Bad(Vec<(BadSetting, SettingSource)>),
 }
 
@@ -95,36 +102,7 @@ impl ConfigError {
     }
 }
 
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File { path, why } => write!(f, "{}: {why}", path.display()),
-            Self::Untrusted(file) => write!(f, "{file}"),
-            Self::Project { path, keys, .. } => {
-                let keys = keys.join(", ");
-                write!(f, "{}: a project's file may not set {keys}", path.display())
-            }
-            Self::OtherPreset {
-                key,
-                source,
-                preset,
-                ..
-            } => write!(f, "{source}: preset {preset} has no setting {key}"),
-            Self::Unknown { key, source, .. } => write!(f, "{source}: no setting {key}"),
-            Self::Value {
-                key, value, source, ..
-            } => {
-                write!(f, "{source}: {key} = {value} cannot be used")
-            }
-            Self::Bad(all) => {
-                for (at, (bad, source)) in all.iter().enumerate() {
-                    let gap = if at > 0 { "\n" } else { "" };
-                    write!(f, "{gap}{source}: {bad}")?;
-                }
-                Ok(())
-            }
-        }
-    }
+fn one_per_line(all: &[(BadSetting, SettingSource)]) -> String {
+    let lines = all.iter().map(|(bad, origin)| format!("{origin}: {bad}"));
+    lines.collect::<Vec<_>>().join("\n")
 }
-
-impl std::error::Error for ConfigError {}

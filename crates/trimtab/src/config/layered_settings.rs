@@ -15,13 +15,13 @@ const SHAPES: [&str; 2] = ["shape", "placement"];
 
 /// The known keys.
 pub(super) struct KnownKeys<'k> {
-    pub(super) keys: Vec<&'k SettingKey>,
+    pub(super) keys: &'k [SettingKey],
 }
 
 impl<'k> KnownKeys<'k> {
     /// The key with this name, or the table key that it is a field of.
     pub(super) fn find(&self, name: &str) -> Option<&'k SettingKey> {
-        find_key(&self.keys, name)
+        find_key(self.keys, name)
     }
 
     fn has_section(&self, name: &str) -> bool {
@@ -34,7 +34,7 @@ impl<'k> KnownKeys<'k> {
         let names = self.keys.iter().map(|key| key.name);
         ConfigError::Unknown {
             key: name.to_owned(),
-            source: source.clone(),
+            origin: source.clone(),
             nearest: nearest_name(name, names).map(str::to_owned),
         }
     }
@@ -117,7 +117,7 @@ impl<'k> KnownKeys<'k> {
         for set in &mut all {
             let Some(key) = self.find(&set.name) else {
                 // A name of several designs is refused if any of its settings is not for projects.
-                if design_names::designs_with_name(&set.name).any(|one| !one.in_project(&self.keys))
+                if design_names::designs_with_name(&set.name).any(|one| !one.in_project(self.keys))
                 {
                     refused.push(set.name.clone());
                 }
@@ -180,7 +180,7 @@ impl<'k> KnownKeys<'k> {
 }
 
 /// The key with this name, or the table key that it is a field of.
-pub(super) fn find_key<'k>(keys: &[&'k SettingKey], name: &str) -> Option<&'k SettingKey> {
+pub(super) fn find_key<'k>(keys: &'k [SettingKey], name: &str) -> Option<&'k SettingKey> {
     let is = |key: &SettingKey| {
         let field = name
             .strip_prefix(key.name)
@@ -189,7 +189,7 @@ pub(super) fn find_key<'k>(keys: &[&'k SettingKey], name: &str) -> Option<&'k Se
         // `views.default`.
         name == key.name || (key.kind == SettingKind::Table && field.is_some())
     };
-    keys.iter().copied().find(|key| is(key))
+    keys.iter().find(|key| is(key))
 }
 
 /// Fails if the setting cannot have `value`.
@@ -223,7 +223,7 @@ fn check(
     Err(ConfigError::Value {
         key: name.to_owned(),
         value,
-        source: source.clone(),
+        origin: source.clone(),
         allowed,
     })
 }
@@ -269,6 +269,18 @@ pub(super) struct LayeredSettings {
 }
 
 impl LayeredSettings {
+    /// The settings in a table, without sources.
+    pub(super) fn of_table(table: Table) -> Self {
+        let sources = BTreeMap::new();
+        Self { table, sources }
+    }
+
+    /// The value of a setting that is a text; none if it is empty.
+    pub(super) fn text(&self, name: &str) -> Option<String> {
+        let text = self.get(name).and_then(Value::as_str);
+        text.filter(|text| !text.is_empty()).map(str::to_owned)
+    }
+
     /// Applies one setting over the existing ones.
     pub(super) fn apply(&mut self, set: &SetValue) {
         let mut table = &mut self.table;

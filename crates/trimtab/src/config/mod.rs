@@ -102,10 +102,7 @@ impl Config {
     /// Resolves settings.
     pub fn load(inputs: &ConfigInputs) -> Result<Self, ConfigError> {
         let keys: Vec<SettingKey> = KEYS.iter().chain(&inputs.more).copied().collect();
-        let known = KnownKeys {
-            keys: keys.iter().collect(),
-        };
-        let layers = collect_layers(inputs, &known)?;
+        let layers = collect_layers(inputs, &KnownKeys { keys: &keys })?;
         // The preset must be known first: it is the lowest layer, and decides which names of a
         // design are valid.
         let preset = preset(&layers)?;
@@ -117,10 +114,6 @@ impl Config {
         apply_all(&mut settings, &preset, &layers.environment)?;
         apply_all(&mut settings, &preset, &layers.flags)?;
         let policy = policy(&settings)?;
-        let text = |name: &str| {
-            let value = settings.get(name).and_then(Value::as_str);
-            value.filter(|text| !text.is_empty()).map(str::to_owned)
-        };
         // 0 means that the figure is looked up.
         let number = |name: &str| {
             let value = settings.get(name).and_then(Value::as_integer);
@@ -130,9 +123,9 @@ impl Config {
         };
         let config = Self {
             policy,
-            store: text("store").map(PathBuf::from),
-            blobs: text("blobs"),
-            model: text("model"),
+            store: settings.text("store").map(PathBuf::from),
+            blobs: settings.text("blobs"),
+            model: settings.text("model"),
             window: number("window"),
             max_output: number("max_output"),
             network: network(inputs, &settings),
@@ -146,12 +139,9 @@ impl Config {
     /// The value of one setting that is not part of a policy, and so does not depend on the preset.
     /// The other settings are not validated.
     pub fn lookup(inputs: &ConfigInputs, key: &str) -> Result<Option<Value>, ConfigError> {
-        let keys: Vec<&SettingKey> = KEYS.iter().chain(&inputs.more).collect();
-        let layers = collect_layers(inputs, &KnownKeys { keys })?;
-        let mut settings = LayeredSettings {
-            table: inputs.defaults.clone(),
-            ..LayeredSettings::default()
-        };
+        let keys: Vec<SettingKey> = KEYS.iter().chain(&inputs.more).copied().collect();
+        let layers = collect_layers(inputs, &KnownKeys { keys: &keys })?;
+        let mut settings = LayeredSettings::of_table(inputs.defaults.clone());
         let all = layers.files.iter().chain(&layers.environment);
         for set in all.chain(&layers.flags).filter(|set| !set.is_design_name) {
             settings.apply(set);
@@ -241,15 +231,12 @@ impl Config {
 
 /// How other machines are reached, by settings and environment.
 fn network(inputs: &ConfigInputs, settings: &LayeredSettings) -> Network {
-    let set = |name: &str| {
-        let value = settings.get(name).and_then(Value::as_str);
-        value.filter(|text| !text.is_empty()).map(str::to_owned)
-    };
     // `SSL_CERT_FILE` is the variable that OpenSSL reads.
-    let ca_file = set("network.ca_file").or_else(|| inputs.variable("SSL_CERT_FILE"));
+    let ca_file = settings.text("network.ca_file");
+    let ca_file = ca_file.or_else(|| inputs.variable("SSL_CERT_FILE"));
     Network {
         ca_file: ca_file.map(PathBuf::from),
-        proxy: set("network.proxy"),
+        proxy: settings.text("network.proxy"),
     }
 }
 
@@ -257,10 +244,7 @@ fn network(inputs: &ConfigInputs, settings: &LayeredSettings) -> Network {
 fn base(preset: &str) -> LayeredSettings {
     let policy = Policy::preset(preset).unwrap_or_default();
     let table = Table::try_from(&policy).unwrap_or_default();
-    let mut settings = LayeredSettings {
-        table,
-        ..LayeredSettings::default()
-    };
+    let mut settings = LayeredSettings::of_table(table);
     let source = SettingSource::Preset(preset.to_owned());
     settings.sources = KEYS
         .iter()
@@ -283,7 +267,7 @@ fn policy(settings: &LayeredSettings) -> Result<Policy, ConfigError> {
         let (key, value) = unreadable_setting(settings, &table);
         ConfigError::Value {
             value,
-            source: settings.source(&key),
+            origin: settings.source(&key),
             key,
             allowed: error.message().to_owned(),
         }
@@ -293,13 +277,8 @@ fn policy(settings: &LayeredSettings) -> Result<Policy, ConfigError> {
 /// Finds the setting that makes a policy unreadable: without it, the policy can be read. The error
 /// of the TOML reader does not name it.
 fn unreadable_setting(settings: &LayeredSettings, table: &Table) -> (String, String) {
-    let found = settings.sources.keys().find(|key| {
-        let without = LayeredSettings {
-            table: table.clone(),
-            ..LayeredSettings::default()
-        };
-        readable_without(without, key)
-    });
+    let mut keys = settings.sources.keys();
+    let found = keys.find(|key| readable_without(table.clone(), key));
     let key = found.cloned().unwrap_or_else(|| "settings".to_owned());
     let value = settings
         .get(&key)
@@ -308,15 +287,15 @@ fn unreadable_setting(settings: &LayeredSettings, table: &Table) -> (String, Str
     (key, value)
 }
 
-fn readable_without(mut settings: LayeredSettings, key: &str) -> bool {
+fn readable_without(mut whole: Table, key: &str) -> bool {
     let mut path: Vec<&str> = key.split('.').collect();
     let Some(last) = path.pop() else { return false };
-    let mut table = &mut settings.table;
+    let mut table = &mut whole;
     for name in path {
         match table.get_mut(name) {
             Some(Value::Table(inner)) => table = inner,
             _ => return false,
         }
     }
-    table.remove(last).is_some() && Value::Table(settings.table).try_into::<Policy>().is_ok()
+    table.remove(last).is_some() && Value::Table(whole).try_into::<Policy>().is_ok()
 }

@@ -81,10 +81,7 @@ fn defaults(preset: &str, more: &Table) -> Result<LayeredSettings, UnknownPreset
     let policy = Policy::preset(preset)?;
     let mut table = Table::try_from(&policy).unwrap_or_default();
     table.extend(more.clone());
-    Ok(LayeredSettings {
-        table,
-        ..LayeredSettings::default()
-    })
+    Ok(LayeredSettings::of_table(table))
 }
 
 /// The meaning of a setting, and whether projects may set it.

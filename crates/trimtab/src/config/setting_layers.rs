@@ -70,7 +70,7 @@ fn environment(inputs: &ConfigInputs, known: &KnownKeys<'_>) -> Result<Vec<SetVa
             continue;
         };
         let source = SettingSource::Environment(variable.clone());
-        let is = |key: &&&SettingKey| key.variable() == *variable;
+        let is = |key: &&SettingKey| key.variable() == *variable;
         if let Some(key) = known.keys.iter().find(is) {
             // An empty variable is the usual way to unset one.
             if !text.is_empty() {
@@ -106,7 +106,7 @@ pub(super) fn preset(layers: &SettingLayers) -> Result<String, ConfigError> {
     Policy::preset(name).map_err(|UnknownPreset(value)| ConfigError::Value {
         key: "preset".to_owned(),
         value: format!("'{value}'"),
-        source: set.source.clone(),
+        origin: set.source.clone(),
         allowed: KEYS
             .first()
             .map(|key| key.kind.allowed())

@@ -29,14 +29,9 @@ impl FilmBuilder {
         }
     }
 
-    /// The number of bands of the last window.
-    pub fn len(&self) -> usize {
-        self.bands.len()
-    }
-
-    /// True before the first window.
-    pub fn is_empty(&self) -> bool {
-        self.film.columns.is_empty()
+    /// The bands of the last window.
+    pub(super) fn bands(&self) -> &[FilmBand] {
+        &self.bands
     }
 
     /// Adds a call whose window is the last one plus `new`.

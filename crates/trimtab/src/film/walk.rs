@@ -121,7 +121,7 @@ impl<'a> LogWalk<'a> {
         }
         // Without a plan the window has only grown, and its first bands are known.
         if reasons.is_empty() {
-            let new: Vec<FilmBand> = self.bands(self.builder.len()).collect();
+            let new: Vec<FilmBand> = self.bands(self.builder.bands().len()).collect();
             self.builder.extend(messages, self.whole, new.into_iter());
         } else {
             let bands = self.bands(0).collect();

@@ -14,7 +14,7 @@ use trimtab_store::{MemoryStore, SessionId};
 
 use super::manager::{ManagerError, SentWindow, ShownRef, WindowManager};
 use super::run::ReplaySettings;
-use super::sizes::{MeasuredSize, MessageSizer};
+use super::sizes::{MessageSizer, larger_count};
 use crate::session::{
     Limits, Moment, PendingSummary, Session, SessionEvent, Setup, SummariserAnswer,
 };
@@ -313,12 +313,7 @@ impl WindowManager for ManagedSession {
         self.session.ready().map_err(failed)?;
         let window = self.session.window().map_err(failed)?;
         let messages: Vec<Arc<Message>> = window.messages().cloned().collect();
-        let mut all = MeasuredSize::default();
-        for message in &messages {
-            all += self.sizer.size(message);
-        }
-        // The larger of two counts, so that a window fits by both.
-        self.open = Some(all.byte_quarter().max(all.tokens()));
+        self.open = Some(larger_count(&self.sizer.total(&messages)));
         let refs = self.refs(&messages);
         self.offer_retrieval(&refs);
         Ok(SentWindow { messages, refs })

@@ -25,28 +25,17 @@ pub struct RewriteThreshold {
     target: u64,
 }
 
+const fn threshold(above: u64, target: u64) -> RewriteThreshold {
+    RewriteThreshold { above, target }
+}
+
 /// The thresholds that are tried. Which one is cheapest depends on the conversation.
 pub const MARKS: [RewriteThreshold; 5] = [
-    RewriteThreshold {
-        above: 95,
-        target: 30,
-    },
-    RewriteThreshold {
-        above: 70,
-        target: 20,
-    },
-    RewriteThreshold {
-        above: 50,
-        target: 15,
-    },
-    RewriteThreshold {
-        above: 35,
-        target: 10,
-    },
-    RewriteThreshold {
-        above: 20,
-        target: 5,
-    },
+    threshold(95, 30),
+    threshold(70, 20),
+    threshold(50, 15),
+    threshold(35, 10),
+    threshold(20, 5),
 ];
 
 /// A manager that knows what later calls need.

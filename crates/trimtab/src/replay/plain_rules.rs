@@ -7,7 +7,7 @@ use trimtab_engine::normalise::{NormaliseOptions, normalise};
 use trimtab_model::{Message, Role};
 
 use super::manager::{ManagerError, SentWindow, WindowManager};
-use super::sizes::{MeasuredSize, MessageSizer};
+use super::sizes::{MessageSizer, larger_count};
 
 /// The percentage of the window that dropping leaves.
 const LEFT_PERCENT: u64 = 50;
@@ -101,11 +101,8 @@ impl ShownRounds {
 
     /// The tokens: our estimate, or a quarter of the bytes if that is more.
     pub(super) fn tokens(&mut self) -> u64 {
-        let mut all = MeasuredSize::default();
-        for (_, message) in &self.messages {
-            all += self.sizer.size(message);
-        }
-        all.tokens().max(all.byte_quarter())
+        let messages = self.messages.iter().map(|(_, message)| message);
+        larger_count(&self.sizer.total(messages))
     }
 
     /// Drops the oldest rounds until the rest fits `room` tokens: an answer of the model with the
@@ -122,11 +119,8 @@ impl ShownRounds {
             let is_said = answer.is_some_and(|(_, message)| message.role == Role::Assistant);
             // User messages and instructions always stay.
             if left > room && is_said && !is_last && !is_needed() {
-                let mut size = MeasuredSize::default();
-                for (_, message) in *round {
-                    size += self.sizer.size(message);
-                }
-                left = left.saturating_sub(size.tokens().max(size.byte_quarter()));
+                let size = self.sizer.total(round.iter().map(|(_, message)| message));
+                left = left.saturating_sub(larger_count(&size));
             } else {
                 self.messages.extend_from_slice(round);
             }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use trimtab_engine::verify::verify;
+use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, Message, Role};
 use trimtab_wire::catalogue::{Money, PriceTier, Prices};
 
@@ -13,7 +14,7 @@ use super::manager::{SentWindow, WindowManager};
 use super::needs::{Need, needs};
 use super::report::{CacheBreak, ReplayReport};
 use super::served_needs::{ReplayedCall, ServedNeeds};
-use super::sizes::{MeasuredSize, MessageSizer};
+use super::sizes::{MessageSizer, byte_quarter, larger_count};
 
 /// The maximum of faults that are reported as text.
 const TOLD: usize = 5;
@@ -153,7 +154,7 @@ impl ReplayRun<'_> {
             self.fault(format!("call {at}, as it would be sent: {first}"));
         }
         let size = self.bill(at, &sent, why);
-        let quarter = size.byte_quarter();
+        let quarter = byte_quarter(&size);
         let call = ReplayedCall {
             at,
             sent: &sent,
@@ -178,27 +179,22 @@ impl ReplayRun<'_> {
     }
 
     /// Bills a window and returns its size.
-    fn bill(&mut self, at: usize, sent: &SentWindow, why: &str) -> MeasuredSize {
+    fn bill(&mut self, at: usize, sent: &SentWindow, why: &str) -> Measure {
         // A prompt cache matches from the front, so everything after the first difference is
         // written again.
         let pairs = self.before.iter().zip(&sent.messages);
         let common = pairs
             .take_while(|(a, b)| Arc::ptr_eq(a, b) || a == b)
             .count();
-        let (mut read, mut all) = (MeasuredSize::default(), MeasuredSize::default());
-        for (index, message) in sent.messages.iter().enumerate() {
-            let size = self.sizer.size(message);
-            all += size;
-            if index < common && !self.cold {
-                read += size;
-            }
-        }
-        let (read, tokens) = (read.byte_quarter(), all.byte_quarter());
+        let cached = if self.cold { 0 } else { common };
+        let read = self.sizer.total(sent.messages.iter().take(cached));
+        let all = self.sizer.total(&sent.messages);
+        let (read, tokens) = (byte_quarter(&read), byte_quarter(&all));
         let prices = self.settings.prices_at(tokens);
         let report = &mut self.report;
         report.tokens += tokens;
-        report.largest = report.largest.max(tokens.max(all.tokens()));
-        report.over += u64::from(tokens.max(all.tokens()) > self.settings.window);
+        report.largest = report.largest.max(larger_count(&all));
+        report.over += u64::from(larger_count(&all) > self.settings.window);
         report.billed = report.billed + bill::with_cache(prices, read, tokens - read);
         report.cold = report.cold + bill::cold(prices, tokens);
         if common == self.before.len() {
@@ -213,13 +209,10 @@ impl ReplayRun<'_> {
         // Only messages that were in the window before count: new ones would have been written
         // anyway.
         let known: HashSet<*const Message> = self.before.iter().map(Arc::as_ptr).collect();
-        let mut again = MeasuredSize::default();
-        for message in sent.messages.iter().skip(common) {
-            if known.contains(&Arc::as_ptr(message)) {
-                again += self.sizer.size(message);
-            }
-        }
-        let (tokens, prices) = (again.byte_quarter(), &self.settings.prices);
+        let changed = sent.messages.iter().skip(common);
+        let again = changed.filter(|message| known.contains(&Arc::as_ptr(message)));
+        let tokens = byte_quarter(&self.sizer.total(again));
+        let prices = &self.settings.prices;
         let written = bill::with_cache(prices, 0, tokens).pico();
         let cost = written.saturating_sub(bill::with_cache(prices, tokens, 0).pico());
         self.report.breaks.push(CacheBreak {

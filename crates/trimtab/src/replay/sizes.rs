@@ -1,49 +1,45 @@
 //! Measures messages, each only once.
 
 use std::collections::HashMap;
-use std::ops::AddAssign;
 use std::sync::Arc;
 
 use trimtab_model::Message;
 use trimtab_model::estimate::Measure;
 
-/// The size of some messages.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct MeasuredSize(Measure);
-
-impl AddAssign for MeasuredSize {
-    fn add_assign(&mut self, other: Self) {
-        self.0 = self.0 + other.0;
-    }
+/// Tokens as a quarter of the bytes of text, reasoning, names and arguments.
+pub(super) fn byte_quarter(size: &Measure) -> u64 {
+    let sizes = size.sizes();
+    let lengths = [sizes.text, sizes.reasoning, sizes.names, sizes.arguments];
+    let bytes: u64 = lengths.iter().map(|length| u64::from(length.bytes)).sum();
+    bytes.div_ceil(4)
 }
 
-impl MeasuredSize {
-    /// Our estimate in tokens. Measures add up exactly; rounded tokens would not.
-    pub(super) fn tokens(&self) -> u64 {
-        self.0.tokens()
-    }
-
-    /// Tokens as a quarter of the bytes of text, reasoning, names and arguments.
-    pub(super) fn byte_quarter(&self) -> u64 {
-        let sizes = self.0.sizes();
-        let lengths = [sizes.text, sizes.reasoning, sizes.names, sizes.arguments];
-        let bytes: u64 = lengths.iter().map(|length| u64::from(length.bytes)).sum();
-        bytes.div_ceil(4)
-    }
+/// Our estimate in tokens, or a quarter of the bytes if that is more, so that a window fits by both
+/// counts.
+pub(super) fn larger_count(size: &Measure) -> u64 {
+    size.tokens().max(byte_quarter(size))
 }
 
 /// Remembers the size of every message.
 #[derive(Default)]
 pub(super) struct MessageSizer {
     // The message is kept, so that no other can get the same address.
-    known: HashMap<*const Message, (Arc<Message>, MeasuredSize)>,
+    known: HashMap<*const Message, (Arc<Message>, Measure)>,
 }
 
 impl MessageSizer {
-    pub(super) fn size(&mut self, message: &Arc<Message>) -> MeasuredSize {
+    pub(super) fn size(&mut self, message: &Arc<Message>) -> Measure {
         let known = self.known.entry(Arc::as_ptr(message));
         known
-            .or_insert_with(|| (Arc::clone(message), MeasuredSize(Measure::of(message))))
+            .or_insert_with(|| (Arc::clone(message), Measure::of(message)))
             .1
+    }
+
+    /// The size of all messages together. Measures add up exactly; rounded tokens would not.
+    pub(super) fn total<'m>(
+        &mut self,
+        messages: impl IntoIterator<Item = &'m Arc<Message>>,
+    ) -> Measure {
+        messages.into_iter().map(|message| self.size(message)).sum()
     }
 }

@@ -50,9 +50,9 @@ impl Retrieval<'_> {
             return Err(RetrievalRefusal::binary(&stored));
         }
         let first = usize::try_from(request.offset).unwrap_or(usize::MAX);
-        let mut answer = ReadAnswer::new(&request.ref_id, first, request.column, self.limits)
-            .out_of(stored.line_count())
-            .read_with(names.read);
+        let (id, column) = (&request.ref_id, request.column);
+        let total = stored.line_count();
+        let mut answer = ReadAnswer::new(id, names.read, first, column, total, self.limits);
         if request.offset >= stored.line_count() {
             return Ok(answer.finish());
         }

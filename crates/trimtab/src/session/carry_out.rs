@@ -335,12 +335,7 @@ impl Session {
             return Ok(None);
         };
         let shows_a_ref = plan.shows_a_ref();
-        // A window that must fit is worth the tools, and so is what a design wants. Only a policy
-        // that weighs costs counts them.
-        let must = matches!(plan.reason, PlanReason::Fit | PlanReason::Overflow)
-            || !self.setup.policy.ageing.cards.enabled;
-        let costs = plan.tokens_after.saturating_add(first_ref);
-        if shows_a_ref && !must && costs >= plan.tokens_before {
+        if shows_a_ref && !planner::is_worth_first_ref(&self.setup.policy, &plan, first_ref) {
             return Ok(None);
         }
         self.first_ref = self.first_ref.filter(|_| !shows_a_ref);
@@ -369,9 +364,8 @@ impl Session {
         let Some(spared) = spared else {
             return Ok(projection.would_shrink(plan, tokens)?);
         };
-        let has_to_fit = matches!(plan.reason, PlanReason::Fit | PlanReason::Overflow);
         match projection.would_shrink(spared, &tokens)? {
-            None if has_to_fit => Ok(projection.would_shrink(plan, tokens)?),
+            None if plan.reason.must_fit() => Ok(projection.would_shrink(plan, tokens)?),
             shrunk => Ok(shrunk),
         }
     }

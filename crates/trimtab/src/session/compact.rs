@@ -16,10 +16,6 @@ use super::{
     SummariserAnswer,
 };
 
-/// After this many consecutive failures, no model is asked about outputs until the user sends a
-/// message or the settings change.
-const TOOL_SUMMARY_FAILURES: u32 = 2;
-
 impl Session {
     /// Does what the policy wants at this moment. Steps without a model are executed at once; a
     /// summary is asked for.
@@ -33,7 +29,10 @@ impl Session {
             let done = match step {
                 // Do not ask a model about outputs that would not be archived.
                 PlanStep::ToolSummaries(archived) if self.gain(&archived.plan)?.is_none() => false,
-                PlanStep::ToolSummaries(archived) if self.asks_about_outputs() => {
+                // After repeated failures, excerpts represent the outputs.
+                PlanStep::ToolSummaries(archived)
+                    if planner::may_summarise_outputs(self.failed_tool_summaries) =>
+                {
                     return Ok(Some(self.pending(PendingWork::ToolSummaries(archived))));
                 }
                 step => self.take_step(step, &PlanReason::OutputsOverBudget)?,
@@ -55,12 +54,6 @@ impl Session {
         let asked =
             self.decide(|conversation| planner::time_to_compact(conversation, moment))??;
         asked.map_or(Ok(None), |asked| self.draft(&asked))
-    }
-
-    /// False after repeated failures of a model to summarise outputs, until something changes. Then
-    /// excerpts represent them.
-    fn asks_about_outputs(&self) -> bool {
-        self.failed_tool_summaries < TOOL_SUMMARY_FAILURES
     }
 
     /// Compacts at a user's request; none if there is nothing to replace.
@@ -226,8 +219,9 @@ impl Session {
         let thrash = self.setup.policy.compaction.thrash;
         let enough = planner::gained_enough(&thrash, before, after);
         let at = self.projection.log().len();
-        self.write(&JournalEntry::Judged { enough, at })?;
-        self.projection.judge(enough);
+        let entry = JournalEntry::Judged { enough, at };
+        self.write(&entry)?;
+        self.projection.record(entry);
         self.settings_changed = false;
         if !enough && self.is_suspended() {
             let note = format!(

@@ -6,11 +6,12 @@ use trimtab_engine::plan::{Plan, PlanReason};
 use trimtab_model::{Ref, Usage};
 
 /// Kinds of events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SessionEventKind {
     /// Outputs are shown shorter.
+    #[default]
     Trimmed,
     /// Old rounds were replaced by a summary.
     Compacted,
@@ -31,7 +32,7 @@ pub enum SessionEventKind {
 }
 
 /// One thing that a session did.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SessionEvent {
     /// The kind.
     pub kind: SessionEventKind,
@@ -68,17 +69,7 @@ impl SessionEvent {
         Self {
             kind,
             reason,
-            tokens_before: 0,
-            tokens_after: 0,
-            messages_before: 0,
-            messages_after: 0,
-            refs: Vec::new(),
-            coverage: None,
-            by_model: false,
-            own_calls: 0,
-            usage: None,
-            cost: None,
-            note: None,
+            ..Self::default()
         }
     }
 

@@ -340,8 +340,9 @@ impl Session {
             return Ok(false);
         }
         // Durable first: if the store fails, memory and store still agree.
-        self.write(&JournalEntry::Pin { message, pinned })?;
-        self.projection.pin(message, pinned);
+        let entry = JournalEntry::Pin { message, pinned };
+        self.write(&entry)?;
+        self.projection.record(entry);
         Ok(true)
     }
 

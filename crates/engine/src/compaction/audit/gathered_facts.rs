@@ -3,7 +3,7 @@
 use std::collections::hash_map::Entry;
 
 use foldhash::{HashMap, HashMapExt as _};
-use trimtab_model::{Message, MessageKind, Output, Part, Ref};
+use trimtab_model::{Message, Output, Part, Ref};
 
 use super::MissingFact;
 use crate::facts::{self, Fact, FactKind};
@@ -63,10 +63,12 @@ impl<'m> GatheredFacts<'m> {
     }
 
     pub(super) fn read(&mut self, at: usize, message: &'m Message) {
-        let place = match message.meta.kind {
-            Some(MessageKind::Summary | MessageKind::Retain) => FactSource::Summary,
-            _ if message.is_real_user() => FactSource::User,
-            _ => FactSource::AssistantText,
+        let place = if message.is_summary() {
+            FactSource::Summary
+        } else if message.is_real_user() {
+            FactSource::User
+        } else {
+            FactSource::AssistantText
         };
         for part in &message.parts {
             match part {

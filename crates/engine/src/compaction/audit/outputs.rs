@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::collections::HashMap;
 
 use trimtab_model::rounds::{self, PartPosition};
-use trimtab_model::{Call, Message, MessageKind, Part, Ref};
+use trimtab_model::{Call, Message, Part, Ref};
 
 use super::block::{CLOSING, OUTPUTS};
 use crate::compaction::text::short_arguments;
@@ -46,13 +46,11 @@ pub(super) fn stored_outputs<M: Borrow<Message>>(replaced: &[M]) -> Vec<StoredOu
     let mut places: HashMap<&str, usize> = HashMap::new();
     for (at, message) in replaced.iter().enumerate() {
         let message = message.borrow();
-        let is_summary = matches!(
-            message.meta.kind,
-            Some(MessageKind::Summary | MessageKind::Retain)
-        );
         let parts = message.parts.iter();
         // An earlier fact block may be the only place that still names an old output.
-        let texts = parts.filter_map(Part::as_text).filter(|_| is_summary);
+        let texts = parts
+            .filter_map(Part::as_text)
+            .filter(|_| message.is_summary());
         let outputs = message
             .parts
             .iter()

@@ -3,7 +3,7 @@
 use std::borrow::{Borrow, Cow};
 
 use trimtab_model::rounds::{self, PartPosition};
-use trimtab_model::{Call, Message, MessageKind, Output, Part};
+use trimtab_model::{Call, Message, Output, Part};
 
 use super::OPENING;
 use super::section::{SectionTitle, SummarySection, head_of, items};
@@ -29,13 +29,7 @@ impl<'m> ReplacedMessages<'m> {
             Some((part(pair.call)?.as_call()?, output))
         });
         let calls = calls.collect();
-        let is_carried = |message: &&&Message| {
-            matches!(
-                message.meta.kind,
-                Some(MessageKind::Summary | MessageKind::Retain)
-            )
-        };
-        let carried = messages.iter().filter(is_carried);
+        let carried = messages.iter().filter(|message| message.is_summary());
         Self {
             calls,
             earlier_summaries: carried.map(|message| message.text()).collect(),

@@ -64,8 +64,6 @@ pub struct SummaryRequest {
     pub messages: Vec<Message>,
     /// The limit of the answer in tokens.
     pub max_output: u64,
-    /// True if it contains the previous answer.
-    pub takes_previous: bool,
 }
 
 /// The content of one request.
@@ -110,10 +108,9 @@ pub struct SummaryRequests {
 /// let requests = requests(&old, SummaryRequestForm::Text, &SummaryPrompt::default(), summariser, &weigh);
 /// assert_eq!(requests.len(), 3);
 ///
-/// let first = requests.next(&[], &weigh).unwrap();
-/// assert!(!first.takes_previous);
+/// assert!(requests.next(&[], &weigh).is_some());
 /// let second = requests.next(&[Some("<summary>so far</summary>")], &weigh).unwrap();
-/// assert!(second.takes_previous && second.messages[0].text().contains("so far"));
+/// assert!(second.messages[0].text().contains("so far"));
 /// ```
 pub fn requests<M: Borrow<Message>>(
     old: &[M],
@@ -132,8 +129,20 @@ pub fn requests<M: Borrow<Message>>(
     };
     if let Some(room) = requests.room(weigh).filter(|room| room.budget >= LEAST) {
         match form {
-            SummaryRequestForm::Messages => requests.steps = in_messages(old, summariser, &room),
-            SummaryRequestForm::Text => requests.steps = in_text(old, summariser, &room),
+            SummaryRequestForm::Messages => {
+                let all = request::without_open_end(old);
+                let chunks = best_chunks(old, summariser, &room, |limit, room| {
+                    units::in_messages(&all, limit, summariser.dialect, room)
+                });
+                requests.steps = chunks.into_iter().map(RequestStep::Messages).collect();
+            }
+            SummaryRequestForm::Text => {
+                let all: Vec<&Message> = old.iter().map(Borrow::borrow).collect();
+                let chunks = best_chunks(old, summariser, &room, |limit, room| {
+                    units::in_text(&all, limit, room)
+                });
+                requests.steps = chunks.into_iter().map(RequestStep::Text).collect();
+            }
             SummaryRequestForm::Turns => requests.turns(old, &room),
         }
     }
@@ -171,20 +180,18 @@ impl SummaryRequests {
         // A failed request ends the chain: the next one would build on its answer.
         let before: Option<Vec<&str>> = answers.iter().copied().collect();
         let before = before?;
-        let (messages, takes_previous) = match step {
-            RequestStep::Merge => (vec![self.merge_request(&before, weigh)?], true),
-            // Batches that are merged later do not build on each other.
-            _ if self.merges() => (self.request_messages(step, None, weigh), false),
+        let messages = match step {
+            RequestStep::Merge => vec![self.merge_request(&before, weigh)?],
             step => {
-                let previous = before.last().map(|answer| self.answer_text(answer));
-                let takes_previous = previous.is_some();
-                (self.request_messages(step, previous, weigh), takes_previous)
+                // Batches that are merged later do not build on each other.
+                let previous = before.last().filter(|_| !self.merges());
+                let previous = previous.map(|answer| self.answer_text(answer));
+                self.request_messages(step, previous, weigh)
             }
         };
         Some(SummaryRequest {
             messages,
             max_output: self.summariser.max_output,
-            takes_previous,
         })
     }
 
@@ -310,34 +317,6 @@ impl SummaryRequests {
             self.steps.push(RequestStep::Merge);
         }
     }
-}
-
-/// The steps that send the messages themselves.
-fn in_messages<M: Borrow<Message>>(
-    old: &[M],
-    summariser: SummaryModel,
-    room: &RequestBudget<'_>,
-) -> Vec<RequestStep> {
-    let all = request::without_open_end(old);
-    let dialect = summariser.dialect;
-    let chunked =
-        |limit: usize, room: &RequestBudget<'_>| units::in_messages(&all, limit, dialect, room);
-    best_chunks(old, summariser, room, chunked)
-        .into_iter()
-        .map(RequestStep::Messages)
-        .collect()
-}
-
-/// The steps that send the conversation as text.
-fn in_text<M: Borrow<Message>>(
-    old: &[M],
-    summariser: SummaryModel,
-    room: &RequestBudget<'_>,
-) -> Vec<RequestStep> {
-    let all: Vec<&Message> = old.iter().map(Borrow::borrow).collect();
-    let chunked = |limit: usize, room: &RequestBudget<'_>| units::in_text(&all, limit, room);
-    let chunks = best_chunks(old, summariser, room, chunked).into_iter();
-    chunks.map(RequestStep::Text).collect()
 }
 
 /// One chunk if possible, with outputs as long as fit; otherwise chunks that leave room for the

@@ -68,7 +68,7 @@ fn what_fits_is_one_request() {
         );
         assert_eq!(requests.len(), 1);
         let request = requests.next(&[], &weigh).unwrap();
-        assert!(!request.takes_previous && text(&request).contains("OLDFACT 77"));
+        assert!(text(&request).contains("OLDFACT 77"));
         assert!(text(&request).contains("Summary instructions:"));
         assert_eq!(request.messages.last().unwrap().role, Role::User);
         assert_eq!(requests.next(&[Some("x")], &weigh), None);
@@ -101,7 +101,6 @@ fn chunks_hold_every_message_once_and_are_given_the_answer_before() {
         for (n, request) in made.iter().enumerate() {
             let weight: u64 = request.messages.iter().map(weigh).sum();
             assert!(weight + request.max_output <= 4_000, "{form:?}: {weight}");
-            assert_eq!(request.takes_previous, n > 0);
             let before = format!("answer {}.", n.wrapping_sub(1));
             assert_eq!(text(request).contains(&before), n > 0);
         }

@@ -224,8 +224,8 @@ impl CompactionDraft {
             DraftContent::LineInPlace => self.hide_in_place(&replacement.note),
             DraftContent::PreviousSummary => rebuilt(&compaction.placement),
             DraftContent::Summary | DraftContent::Line => {
-                let digest;
-                (digest, digested) = self.digest();
+                let (digest, outputs) = self.digest();
+                digested = outputs;
                 let mut edits = rebuilt(&compaction.placement);
                 edits.extend(digest);
                 edits

@@ -2,59 +2,34 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use super::switch::{SwitchPoint, SwitchReason};
 
-use super::switch::{SwitchReason, TokenRates};
-
-/// The costs and savings of a rewrite, for the report.
-///
-/// Costs are in thousandths of an uncached token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RewriteAccount {
-    /// The reason of the switch point.
-    pub switch: SwitchReason,
+/// The costs and savings of a rewrite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::planner) struct RewriteAccount {
     /// Tokens of the window before.
-    pub before: u64,
+    pub(super) before: u64,
     /// Tokens of the window after.
-    pub after: u64,
+    pub(super) after: u64,
     /// Tokens from the first change on, after the rewrite: they are written again.
-    pub suffix: u64,
-    /// The cost of writing them again instead of reading them.
-    pub cost: u64,
-    /// The saving of every further call.
-    pub saving: u64,
+    pub(super) suffix: u64,
     /// The number of calls after which it has paid; none if it never does.
-    pub break_even: Option<u64>,
+    break_even: Option<u64>,
     /// The expected number of further calls.
-    pub calls: u64,
-    /// Outputs that became excerpts.
-    pub excerpts: usize,
-    /// Messages that were hidden.
-    pub hidden: usize,
-    /// Outputs of the newest round that were shortened because nothing else was left.
-    pub shortened: usize,
+    calls: u64,
 }
 
 impl RewriteAccount {
     /// The account of a rewrite that shrinks a window from `before` to `after` tokens and changes
     /// its last `suffix` tokens.
-    ///
-    /// ```
-    /// # use trimtab_engine::planner::{RewriteAccount, TokenRates, SwitchReason};
-    /// // 30,000 tokens less, 10,000 written again at 1.25 instead of read at 0.1
-    /// let account = RewriteAccount::new(SwitchReason::HighWater, (40_000, 10_000, 10_000), TokenRates::default(), 20);
-    /// assert_eq!((account.cost, account.saving), (11_500_000, 3_000_000));
-    /// assert_eq!(account.break_even, Some(4));
-    /// assert!(account.pays());
-    /// ```
-    pub fn new(
-        switch: SwitchReason,
-        tokens: (u64, u64, u64),
-        rates: TokenRates,
+    pub(super) fn new(
+        due: &SwitchPoint,
+        (before, after, suffix): (u64, u64, u64),
         calls: u64,
     ) -> Self {
-        let (before, after, suffix) = tokens;
-        let extra = match switch {
+        let rates = due.rates;
+        // Costs are in thousandths of an uncached token.
+        let extra = match due.switch {
             // Uncached tokens must be written anyway.
             SwitchReason::Cold => 0,
             _ => rates.write.saturating_sub(rates.read),
@@ -69,22 +44,16 @@ impl RewriteAccount {
             (saving > 0).then(|| cost.div_ceil(saving))
         };
         Self {
-            switch,
             before,
             after,
             suffix,
-            cost,
-            saving,
             break_even,
             calls,
-            excerpts: 0,
-            hidden: 0,
-            shortened: 0,
         }
     }
 
     /// True if the expected calls pay for it.
-    pub fn pays(&self) -> bool {
+    pub(super) fn pays(&self) -> bool {
         self.break_even.is_some_and(|calls| calls <= self.calls)
     }
 }
@@ -114,22 +83,40 @@ impl fmt::Display for RewriteAccount {
 
 #[cfg(test)]
 mod tests {
+    use super::super::TokenRates;
     use super::*;
 
     #[test]
+    fn rewrite_pays_when_reading_less_costs_less_than_writing_again() {
+        let due = SwitchPoint {
+            switch: SwitchReason::HighWater,
+            room: 50_000,
+            rates: TokenRates::default(),
+        };
+        // 30,000 tokens less are read at 0.1 with every call. 10,000 are written again at 1.25
+        // instead of read at 0.1.
+        let account = RewriteAccount::new(&due, (40_000, 10_000, 10_000), 20);
+        assert_eq!(account.break_even, Some(4));
+        assert!(account.pays());
+    }
+
+    #[test]
     fn a_cold_cache_costs_nothing_and_a_cliff_pays_sooner() {
-        let tokens = (100_000, 40_000, 40_000);
         let account = |switch, rise| {
             let rates = TokenRates {
                 rise,
                 ..TokenRates::default()
             };
-            RewriteAccount::new(switch, tokens, rates, 5)
+            let due = SwitchPoint {
+                switch,
+                room: 200_000,
+                rates,
+            };
+            RewriteAccount::new(&due, (100_000, 40_000, 40_000), 5)
         };
         assert_eq!(account(SwitchReason::Cold, 1_000).break_even, Some(0));
         let warm = account(SwitchReason::HighWater, 1_000);
         let cliff = account(SwitchReason::PriceCliff, 2_000);
-        assert_eq!((warm.saving, cliff.saving), (6_000_000, 16_000_000));
         assert_eq!((warm.break_even, cliff.break_even), (Some(8), Some(3)));
         assert!(!warm.pays() && cliff.pays());
     }

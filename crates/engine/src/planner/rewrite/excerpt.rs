@@ -36,39 +36,12 @@ const NEW_NAME: u64 = 10;
 const MOST_USED: usize = 2;
 const MOST_NEW: usize = 3;
 
-/// The beginnings of definitions, headings and hunks.
-const DEFINITIONS: [&str; 30] = [
-    "fn ",
-    "pub ",
-    "def ",
-    "class ",
-    "func ",
-    "function ",
-    "struct ",
-    "enum ",
-    "trait ",
-    "impl ",
-    "interface ",
-    "type ",
-    "const ",
-    "let ",
-    "var ",
-    "module ",
-    "package ",
-    "import ",
-    "from ",
-    "use ",
-    "export ",
-    "async ",
-    "static ",
-    "private ",
-    "public ",
-    "protected ",
-    "# ",
-    "## ",
-    "@@",
-    "diff ",
-];
+/// The first words of definitions, headings and diffs.
+const DEFINITIONS: &str = "fn pub def class func function struct enum trait impl interface type \
+    const let var module package import from use export async static private public protected \
+    diff # ##";
+/// The beginning of a hunk.
+const HUNK: &str = "@@";
 
 /// What the window shows and what the agent has used. The values of names depend on both.
 pub(super) struct NameInterest {
@@ -241,7 +214,9 @@ fn line_value(line: &str, by_place: u64, interest: &NameInterest) -> f64 {
         used += usize::from(interest.used.has(name));
         new += usize::from(!interest.shown.has(name));
     }
-    let is_definition = DEFINITIONS.iter().any(|begin| said.starts_with(begin));
+    let first = said.split_once(' ').map_or("", |(first, _)| first);
+    let is_definition =
+        said.starts_with(HUNK) || DEFINITIONS.split_whitespace().any(|word| word == first);
     let worth = by_place
         + DEFINITION * u64::from(is_definition)
         + USED_NAME * used.min(MOST_USED) as u64

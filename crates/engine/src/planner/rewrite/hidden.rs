@@ -16,6 +16,7 @@ use super::purpose::{OutputPurpose, purpose};
 use crate::facts;
 use crate::log::Log;
 use crate::policy::scale_to_room;
+use crate::view::figures::{first_bytes, last_bytes};
 use crate::view::names;
 
 /// The limits of the names of one output: in percent of it, and in bytes for a room of 40,000
@@ -222,21 +223,16 @@ impl HiddenOutput<'_> {
     /// The first error near its end that is not a line of source code, otherwise the first one.
     fn error(&self) -> Option<String> {
         let text = self.output.text();
+        let (mut first, mut reported) = (None, None);
         // A run prints its result at its end.
-        let from = text.ceil_char_boundary(text.len().saturating_sub(SEARCHED_BYTES));
-        let mut first = None;
-        let mut reported = None;
-        facts::errors(text.get(from..)?, &mut |fact| {
+        facts::errors(last_bytes(&text, SEARCHED_BYTES), &mut |fact| {
             first.get_or_insert(fact.text);
             if !is_source_code(fact.text) {
                 reported.get_or_insert(fact.text);
             }
         });
         let line = reported.or(first)?.trim();
-        Some(
-            line.get(..line.floor_char_boundary(LONGEST_ERROR))?
-                .to_owned(),
-        )
+        Some(first_bytes(line, LONGEST_ERROR).to_owned())
     }
 
     /// Its names within `left` bytes, after its ref and its call; none if there are none. Listed
@@ -309,14 +305,10 @@ fn collect(value: &Value, values: &mut Vec<String>) {
 /// The last `bytes` of a text without line breaks, with a mark if something is missing.
 fn last_part(text: &str, bytes: usize) -> String {
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let least = flat.len().saturating_sub(bytes);
-    if least == 0 {
-        return flat;
+    match last_bytes(&flat, bytes) {
+        end if end.len() == flat.len() => flat,
+        end => format!("{CUT}{end}"),
     }
-    // A character has at most four bytes, so this takes at most three steps.
-    let from = (least..=flat.len()).find(|at| flat.is_char_boundary(*at));
-    let end = from.and_then(|from| flat.get(from..)).unwrap_or_default();
-    format!("{CUT}{end}")
 }
 
 #[cfg(test)]

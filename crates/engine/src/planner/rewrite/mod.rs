@@ -37,12 +37,12 @@ use excerpt::{NameInterest, excerpt};
 use hidden::{BlockRoom, hidden_output_lines};
 use reductions::Reductions;
 use segments::{Segment, SurveyedOutput, WindowSurvey};
-use switch::{SwitchPoint, possible_switch_point, switch_point, was_read_too_often};
+use switch::{SwitchPoint, SwitchReason, possible_switch_point, switch_point, was_read_too_often};
 use words::MessageWords;
 
-pub use account::RewriteAccount;
+use account::RewriteAccount;
 pub(super) use block::BlockContents;
-pub use switch::{PriceCliff, SwitchReason, TokenRates};
+pub use switch::{PriceCliff, TokenRates};
 
 /// The minimum gain of a rewrite, in percent of the window.
 const LEAST_GAIN: u64 = 5;
@@ -310,12 +310,7 @@ impl Reductions<'_, '_> {
         let kept = segments.filter(|segment| segment.end <= first);
         let kept: u64 = kept.map(|segment| segment.tokens).sum();
         let tokens = (self.survey.total, self.now, self.now.saturating_sub(kept));
-        let mut account =
-            RewriteAccount::new(switch_point.switch, tokens, switch_point.rates, calls);
-        account.excerpts = self.excerpts.len();
-        account.hidden = self.hidden.len();
-        account.shortened = self.shortened.len();
-        account
+        RewriteAccount::new(switch_point, tokens, calls)
     }
 
     /// The first changed slot.

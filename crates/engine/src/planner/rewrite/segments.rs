@@ -1,14 +1,16 @@
 //! Divides a window into segments that are never split, and lists its outputs.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::slice;
 
 use trimtab_model::estimate::Measure;
-use trimtab_model::rounds::{self, Pairing};
+use trimtab_model::rounds::{self, Pairing, PartPosition};
 use trimtab_model::{Call, MessageKind, Output, Part, Role, work};
 
 use crate::log::Log;
 use crate::normalise::{MessageSource, Slot};
-use crate::observation::observed;
+use crate::observation::outputs_of;
 use crate::planner::ConversationState;
 
 /// The kind of a segment.
@@ -72,27 +74,33 @@ impl<'a> WindowSurvey<'a> {
         };
         let tokens: Vec<u64> = slots.iter().enumerate().map(weigh).collect();
         let segments = segments(slots, &pairing, &tokens, conversation.opening);
-        let outputs = pairing.outputs.iter().filter_map(|(place, answer)| {
-            let slot = slots.get(place.message)?;
-            let position = slot.source.in_log()?;
-            let part = slot.message.parts.get(place.part)?;
-            let tokens = conversation
-                .call
-                .weigh(&Measure::of_parts(std::slice::from_ref(part)));
-            Some(SurveyedOutput {
-                slot: place.message,
-                part: place.part,
-                position,
-                output: Cow::Borrowed(part.as_output()?),
-                full_text: full_output_text(log, position, place.part),
-                call: pairing.call_of(slots, *answer),
-                tokens,
-            })
-        });
-        let mut outputs: Vec<SurveyedOutput<'_>> =
-            outputs.chain(observations(conversation)).collect();
-        // `outputs_of` finds the outputs of a segment by binary search.
-        outputs.sort_by_key(|seen| (seen.slot, seen.part));
+        let answered = pairing.outputs.iter();
+        let answered =
+            answered.filter_map(|(place, answer)| Some((*place, pairing.call_of(slots, *answer)?)));
+        let calls: HashMap<PartPosition, &Call> = answered.collect();
+        let mut outputs = Vec::new();
+        for (at, slot) in slots.iter().enumerate() {
+            let Some(position) = slot.source.in_log() else {
+                continue;
+            };
+            // In the order of slots and parts: `outputs_of` finds the outputs of a segment by
+            // binary search.
+            for (part, output) in outputs_of(&slot.message) {
+                let measure = match slot.message.parts.get(part) {
+                    Some(shown @ Part::Output(_)) => Measure::of_parts(slice::from_ref(shown)),
+                    _ => Measure::of_text(&output.text()),
+                };
+                outputs.push(SurveyedOutput {
+                    slot: at,
+                    part,
+                    position,
+                    tokens: conversation.call.weigh(&measure),
+                    output,
+                    full_text: full_output_text(log, position, part),
+                    call: calls.get(&PartPosition { message: at, part }).copied(),
+                });
+            }
+        }
         Self {
             slots,
             segments,
@@ -122,27 +130,6 @@ impl<'a> WindowSurvey<'a> {
         work::step(1 + to - from);
         (from..).zip(self.outputs.get(from..to).unwrap_or_default())
     }
-}
-
-/// Observations, as outputs without a call.
-fn observations<'a>(
-    conversation: &ConversationState<'a>,
-) -> impl Iterator<Item = SurveyedOutput<'a>> {
-    let log = conversation.log;
-    let all = conversation.slots.iter().enumerate();
-    all.filter_map(|(at, slot)| {
-        let position = slot.source.in_log()?;
-        let (part, output) = observed(&slot.message)?;
-        Some(SurveyedOutput {
-            slot: at,
-            part,
-            position,
-            tokens: conversation.call.weigh(&Measure::of_text(&output.text())),
-            output: Cow::Owned(output),
-            full_text: full_output_text(log, position, part),
-            call: None,
-        })
-    })
 }
 
 /// The original text of an output or an observation.

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
-
 use crate::budget::percent;
 use crate::planner::CallConditions;
 use crate::policy::RewriteAgeing;
@@ -18,9 +16,8 @@ const LEFT_AGAIN: u64 = 85;
 const BELOW_CLIFF: u64 = 98;
 
 /// Why sent bytes may change now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SwitchReason {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SwitchReason {
     /// The window is above its high-water mark.
     HighWater,
     /// Reading what a rewrite would remove has cost as much as the rewrite.
@@ -43,7 +40,7 @@ impl fmt::Display for SwitchReason {
 }
 
 /// Prices of tokens, in thousandths of the price of an uncached token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenRates {
     /// Read from the cache.
     pub read: u64,

@@ -90,7 +90,7 @@ impl DesignName {
                 Value::String(text) => format!("'{text}'"),
                 other => other.to_string(),
             },
-            source: set.source.clone(),
+            origin: set.source.clone(),
             allowed: if self.allowed.is_empty() {
                 self.kind.allowed()
             } else {
@@ -103,7 +103,7 @@ impl DesignName {
     }
 
     /// True if a project's file may use it: it only decides what goes into a window.
-    pub(super) fn in_project(&self, keys: &[&SettingKey]) -> bool {
+    pub(super) fn in_project(&self, keys: &[SettingKey]) -> bool {
         let own = find_key(keys, self.setting);
         own.is_some_and(|key| key.in_project != InProject::Refused)
     }
@@ -155,7 +155,13 @@ pub(super) fn apply_all(
         }
         let own = |set: &SetValue| designs_with_name(&set.name).any(|one| one.preset == preset);
         if let Some(set) = designs.iter().find(|set| !own(set)) {
-            return Err(other_preset(preset, set));
+            let meant = designs_with_name(&set.name).map(|one| (one.preset, one.setting));
+            return Err(ConfigError::OtherPreset {
+                key: set.name.clone(),
+                origin: set.source.clone(),
+                preset: preset.to_owned(),
+                meant: meant.collect(),
+            });
         }
         // In the order of the table, because some values depend on others: the limit in bytes on
         // the unit.
@@ -198,20 +204,9 @@ pub(super) fn apply_environment(
     Ok(())
 }
 
-fn other_preset(preset: &str, set: &SetValue) -> ConfigError {
-    let meant = designs_with_name(&set.name).map(|one| (one.preset, one.setting));
-    ConfigError::OtherPreset {
-        key: set.name.clone(),
-        source: set.source.clone(),
-        preset: preset.to_owned(),
-        meant: meant.collect(),
-    }
-}
-
 /// A file with every setting of the design of `preset` under its own names, with the design's
 /// defaults. Settings that projects may not set are commented out.
 pub fn under_design_names(keys: &[SettingKey], preset: &str) -> String {
-    let keys: Vec<&SettingKey> = keys.iter().collect();
     let mut text = format!(
         "# Settings of Trimtab under the names of the design that preset {preset} carries out.\n\
          # docs/presets.md tells what each is; both kinds of names can stand in one file.\n\n\
@@ -224,7 +219,7 @@ pub fn under_design_names(keys: &[SettingKey], preset: &str) -> String {
             let _ = write!(text, "\n[{own}]\n");
             section = own;
         }
-        let (mark, why) = if !name.in_project(&keys) {
+        let (mark, why) = if !name.in_project(keys) {
             ("# ", " # not for a project's file")
         } else if name.default.is_empty() {
             ("# ", "")

@@ -19,6 +19,16 @@ pub(super) fn number(value: &Value) -> Option<i64> {
     value.as_integer().filter(|number| *number >= 0)
 }
 
+/// One setting.
+fn set(setting: &'static str, value: impl Into<Value>) -> DerivedValues {
+    Some(vec![(setting, value.into())])
+}
+
+/// No setting: the value says nothing here.
+fn nothing() -> DerivedValues {
+    Some(Vec::new())
+}
+
 fn is_null(value: &Value) -> bool {
     value.as_str().is_some_and(|text| text.trim() == "null")
 }
@@ -36,9 +46,10 @@ pub(super) fn answer_limit(settings: &LayeredSettings, value: &Value) -> Derived
 
 /// The window of `turns`; 0 sets nothing.
 pub(super) fn window(_: &LayeredSettings, value: &Value) -> DerivedValues {
-    let tokens = number(value)?;
-    let said = (tokens > 0).then(|| ("window", Value::from(tokens)));
-    Some(said.into_iter().collect())
+    match number(value)? {
+        0 => nothing(),
+        tokens => set("window", tokens),
+    }
 }
 
 /// A number of the current shape. It sets nothing if outputs are shown in full.
@@ -49,11 +60,10 @@ pub(super) fn shown(
 ) -> DerivedValues {
     let shape = settings.get("views.default.shape").and_then(Value::as_str);
     let figure = number(value)?;
-    Some(if shape == Some("whole") {
-        Vec::new()
-    } else {
-        vec![(setting, Value::from(figure))]
-    })
+    if shape == Some("whole") {
+        return nothing();
+    }
+    set(setting, figure)
 }
 
 fn whole() -> (&'static str, Value) {
@@ -63,30 +73,26 @@ fn whole() -> (&'static str, Value) {
 
 /// Whether outputs are cut and trimmed at all.
 pub(super) fn cache_switch(_: &LayeredSettings, value: &Value) -> DerivedValues {
-    Some(if value.as_bool()? {
-        Vec::new()
-    } else {
-        vec![whole(), ("ageing.placeholder.enabled", Value::from(false))]
-    })
+    if value.as_bool()? {
+        return nothing();
+    }
+    let disabled = ("ageing.placeholder.enabled", Value::from(false));
+    Some(vec![whole(), disabled])
 }
 
 /// The limit of all outputs together in tokens; null for a share of the window.
 pub(super) fn output_budget(_: &LayeredSettings, value: &Value) -> DerivedValues {
     if is_null(value) {
-        return Some(Vec::new());
+        return nothing();
     }
-    let tokens = number(value)?;
-    Some(vec![(
-        "ageing.placeholder.budget.tokens",
-        Value::from(tokens),
-    )])
+    set("ageing.placeholder.budget.tokens", number(value)?)
 }
 
 /// The instructions for retained text; null for none.
 pub(super) fn without_null(_: &LayeredSettings, value: &Value) -> DerivedValues {
     let text = value.as_str()?;
     let text = if is_null(value) { "" } else { text };
-    Some(vec![("compaction.prompt.retain", Value::from(text))])
+    set("compaction.prompt.retain", text)
 }
 
 /// A factor such as 1.2 as percent.
@@ -113,7 +119,7 @@ pub(super) fn policy(settings: &LayeredSettings, value: &Value) -> DerivedValues
     let figure = |field: &str| now(field).and_then(Value::as_integer);
     match value.as_str()?.trim() {
         "none" => Some(vec![whole()]),
-        "tokens" => Some(vec![("views.default.unit", Value::from("tokens_by_chars"))]),
+        "tokens" => set("views.default.unit", "tokens_by_chars"),
         "bytes" => {
             let mut made = vec![("views.default.unit", Value::from("bytes"))];
             // The limit is converted once. A second source with the same value must not multiply it
@@ -135,11 +141,10 @@ pub(super) fn policy(settings: &LayeredSettings, value: &Value) -> DerivedValues
 pub(super) fn bytes_limit(settings: &LayeredSettings, value: &Value) -> DerivedValues {
     let unit = settings.get("views.default.unit").and_then(Value::as_str);
     let bytes = number(value)?;
-    Some(if unit == Some("bytes") {
-        vec![("views.default.max", Value::from(bytes))]
-    } else {
-        Vec::new()
-    })
+    match unit {
+        Some("bytes") => set("views.default.max", bytes),
+        _ => nothing(),
+    }
 }
 
 /// The keep rules, with another value of a field in the rule called `rule`.
@@ -229,7 +234,7 @@ pub(super) fn kept_messages(settings: &LayeredSettings, value: &Value) -> Derive
         .iter()
         .any(|entry| is_rule(entry, "recent_tokens"))
     {
-        return Some(Vec::new());
+        return nothing();
     }
     Some(recent(settings, "recent_messages", "messages", messages))
 }
@@ -285,10 +290,7 @@ pub(super) fn share(settings: &LayeredSettings, order: &[&str], value: &Value) -
 /// The tokens at which `archive` compacts if the window is unknown; 0 for no such condition.
 pub(super) fn auto_tokens(settings: &LayeredSettings, value: &Value) -> DerivedValues {
     match number(value)? {
-        0 => {
-            let when = without_condition(settings, ARCHIVE, 1);
-            Some(vec![("compaction.when", Value::Array(when))])
-        }
+        0 => set("compaction.when", without_condition(settings, ARCHIVE, 1)),
         _ => figure(settings, ARCHIVE, 1, value),
     }
 }

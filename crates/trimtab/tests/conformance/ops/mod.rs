@@ -17,7 +17,7 @@ use trimtab::engine::planner::{CallConditions, ConversationState, PlanStep, age,
 use trimtab::engine::policy::{Moment, Policy};
 use trimtab::engine::window::Projection;
 use trimtab::model::estimate::Measure;
-use trimtab::model::{Dialect, Media, MediaKind, Message, Part, RawJson, Usage};
+use trimtab::model::{Media, MediaKind, Message, Part, RawJson, Usage};
 use trimtab::wire::chat;
 
 use crate::case::Case;
