@@ -93,8 +93,8 @@ impl<'a> BodyReader<'a> {
     ) -> ScanResult<ReadElement<[Span; N]>> {
         self.object_or_value([Span::default(); N], |reader, key, values| {
             let value = reader.cursor.value()?;
-            let mut named = names.iter().zip(values);
-            if let Some((_, place)) = named.find(|(name, _)| **name == key) {
+            let mut wanted = names.iter().zip(values);
+            if let Some((_, place)) = wanted.find(|(name, _)| **name == key) {
                 *place = value;
             }
             Ok(())

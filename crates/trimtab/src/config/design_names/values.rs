@@ -20,11 +20,19 @@ pub(super) fn number(value: &Value) -> Option<i64> {
 }
 
 /// One setting.
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "the functions of the table return it as it is"
+)]
 fn set(setting: &'static str, value: impl Into<Value>) -> DerivedValues {
     Some(vec![(setting, value.into())])
 }
 
 /// No setting: the value says nothing here.
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "the functions of the table return it as it is"
+)]
 fn nothing() -> DerivedValues {
     Some(Vec::new())
 }
