@@ -92,7 +92,7 @@ impl Session {
                 spill: file.as_ref().map(SpillFile::spill),
                 can_retrieve: self.setup.retrieval.is_some(),
             };
-            let (view, takes) = self.conditions(|conditions| {
+            let (view, takes) = self.plain_conditions(|conditions| {
                 let weigh = |measure: &Measure| conditions.weigh(measure);
                 // Earlier outputs of this message are not in the projection yet.
                 let used = weigh(self.projection.total()).saturating_add(round);
