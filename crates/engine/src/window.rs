@@ -215,6 +215,17 @@ impl Projection {
         self.journal.append(entry);
     }
 
+    /// Executes an entry that another process has appended to the stored journal.
+    pub fn follow(&mut self, entry: JournalEntry) {
+        match entry {
+            JournalEntry::Plan(plan) => self.carry_out(plan),
+            JournalEntry::Undo => {
+                self.undo();
+            }
+            JournalEntry::Judged { .. } | JournalEntry::Pin { .. } => self.journal.append(entry),
+        }
+    }
+
     /// Appends a message to the log and returns its position.
     pub fn admit(&mut self, message: impl Into<Arc<Message>>) -> usize {
         self.admit_measured(message.into(), &BTreeMap::new())

@@ -122,7 +122,11 @@ impl StoreCopy<'_> {
             .tool(&labels.tool)
             .media_type(&labels.media_type);
         put.text = text.as_deref();
-        let copied = self.to.put(session, put)?;
+        let copied = self.to.put(session, put).map_err(|error| match error {
+            // The input is the other store, which has its own errors.
+            Error::Input(error) => Error::from_read(error),
+            error => error,
+        })?;
         // The id depends on the digest of the bytes, and reading verifies the stored bytes.
         if copied.id() != id {
             return Err(Error::damaged(format!("output {id}")));

@@ -153,6 +153,11 @@ pub enum Error {
         /// The fault.
         why: String,
     },
+    /// The database does not let its user do something.
+    #[error(
+        "the database refuses it: {0}\nhint: let this user own the database, or grant it CREATE on the database"
+    )]
+    Denied(String),
     /// An error of the database.
     #[error("database: {0}")]
     Database(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -209,7 +214,7 @@ impl Error {
     }
 
     /// Recovers an error that passed through an [`io::Read`].
-    pub(crate) fn from_read(error: io::Error) -> Self {
+    pub fn from_read(error: io::Error) -> Self {
         match error.downcast::<Self>() {
             Ok(ours) => ours,
             Err(source) => Self::io("read", Path::new("the store"), source),

@@ -171,7 +171,10 @@ impl Store for StagedStore {
             _ => None,
         };
         let (Some(naming), PutInput::Slice(bytes)) = (naming, &put.bytes) else {
-            return self.flushed_store()?.put(session, put);
+            // Deferred entries keep waiting: what a caller appends before and after this output is
+            // written together, or not at all.
+            drop(self.usable()?);
+            return self.inner.put(session, put);
         };
         let reference = naming.name(put.call, bytes, put.text);
         let write = Write(WriteKind::Put {
@@ -206,6 +209,10 @@ impl Store for StagedStore {
 
     fn open(&self, session: &SessionId, id: &str, form: OutputForm) -> Result<OpenOutput> {
         self.flushed_store()?.open(session, id, form)
+    }
+
+    fn open_all(&self, session: &SessionId, ids: &[&str]) -> Result<Vec<OpenOutput>> {
+        self.flushed_store()?.open_all(session, ids)
     }
 
     fn metadata(&self, session: &SessionId, id: &str) -> Result<OutputMetadata> {

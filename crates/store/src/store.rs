@@ -46,6 +46,15 @@ pub trait Store: Send + Sync {
     /// Opens an output for reading.
     fn open(&self, session: &SessionId, id: &str, form: OutputForm) -> Result<OpenOutput>;
 
+    /// Opens several whole outputs, in the order of `ids`. A store on another machine does that in a
+    /// few round trips, however many they are.
+    fn open_all(&self, session: &SessionId, ids: &[&str]) -> Result<Vec<OpenOutput>> {
+        let opened = ids
+            .iter()
+            .map(|id| self.open(session, id, OutputForm::Whole));
+        opened.collect()
+    }
+
     /// The metadata of an output.
     fn metadata(&self, session: &SessionId, id: &str) -> Result<OutputMetadata>;
 

@@ -8,7 +8,7 @@ use trimtab_engine::view::Spill;
 use trimtab_engine::view::policy::CompiledViews;
 use trimtab_engine::window::Projection;
 use trimtab_model::{Message, MessageKind, Output, Part, RawJson, Ref};
-use trimtab_store::{Put, Result, SessionId, SpilledFile, Store};
+use trimtab_store::{OpenOutput, Put, Result, SessionId, SpilledFile, Store};
 
 /// Media type of an output that is not one plain text: its parts as JSON.
 const PARTS: &str = "application/vnd.trimtab.parts+json";
@@ -67,11 +67,10 @@ fn store_output(
 }
 
 /// The original content of a stored output.
-pub(crate) fn contents(store: &dyn Store, session: &SessionId, id: &str) -> Result<Vec<Part>> {
-    let media_type = store.metadata(session, id)?.labels.media_type;
-    let bytes = store.get(session, id)?;
+pub(crate) fn contents(stored: &OpenOutput) -> Result<Vec<Part>> {
+    let bytes = stored.bytes()?;
     // A client chooses no media type: only `store_output` writes this one.
-    if media_type == PARTS
+    if stored.metadata().labels.media_type == PARTS
         && let Ok(parts) = serde_json::from_slice(&bytes)
     {
         return Ok(parts);

@@ -78,6 +78,19 @@ impl StorePlace {
         }
     }
 
+    /// Checks whether a store that does not exist yet can be created here. A folder is always
+    /// accepted.
+    pub fn rehearse(&self) -> Result<()> {
+        match self {
+            Self::Folder(_) => Ok(()),
+            Self::Shared {
+                database,
+                blobs,
+                variables,
+            } => rehearse_shared(database, blobs.as_deref(), variables),
+        }
+    }
+
     fn open_as(&self, must_exist: bool) -> Result<Arc<dyn Store>> {
         match self {
             Self::Folder(path) => open_folder(path),
@@ -135,13 +148,31 @@ fn open_shared(
     variables: &ServerVariables,
     must_exist: bool,
 ) -> Result<Arc<dyn Store>> {
-    let mut options = trimtab_store::SharedOptions::new(database)
-        .variables(variables.clone())
-        .must_exist(must_exist);
-    if let Some(blobs) = blobs {
-        options = options.blobs(blobs);
+    let options = shared_options(database, blobs, variables);
+    Ok(Arc::new(options.must_exist(must_exist).open()?))
+}
+
+#[cfg(feature = "shared")]
+fn rehearse_shared(database: &str, blobs: Option<&str>, variables: &ServerVariables) -> Result<()> {
+    shared_options(database, blobs, variables).rehearse()
+}
+
+#[cfg(feature = "shared")]
+fn shared_options(
+    database: &str,
+    blobs: Option<&str>,
+    variables: &ServerVariables,
+) -> trimtab_store::SharedOptions {
+    let options = trimtab_store::SharedOptions::new(database).variables(variables.clone());
+    match blobs {
+        Some(blobs) => options.blobs(blobs),
+        None => options,
     }
-    Ok(Arc::new(options.open()?))
+}
+
+#[cfg(not(feature = "shared"))]
+fn rehearse_shared(_: &str, _: Option<&str>, _: &ServerVariables) -> Result<()> {
+    Ok(())
 }
 
 #[cfg(not(feature = "shared"))]

@@ -35,14 +35,18 @@ impl MessageMap {
     /// Reads the marks of a log. None if the proxy did not write it.
     pub(crate) fn read(log: &Log) -> Option<Self> {
         let mut message_map = Self::default();
-        for (place, message) in log.messages().iter().enumerate() {
-            if let Some(fingerprint) = fingerprint_on(message) {
-                message_map.fingerprints.restore(fingerprint, message.role);
-                message_map.add(place, has(message, ALTERED));
-            }
-        }
+        message_map.read_from(log, 0);
         // A log with messages but without a fingerprint was not written by the proxy.
         (message_map.fingerprints.len() > 0 || log.is_empty()).then_some(message_map)
+    }
+
+    /// Reads the marks of the messages from a position of the log on.
+    pub(crate) fn read_from(&mut self, log: &Log, first: usize) {
+        for (place, message) in log.messages().iter().enumerate().skip(first) {
+            if let Some(fingerprint) = fingerprint_on(message) {
+                self.add_client_message(fingerprint, message, place);
+            }
+        }
     }
 
     /// Records that the client's next message is at position `place` of the log.

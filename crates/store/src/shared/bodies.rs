@@ -9,8 +9,8 @@ use std::time::Duration;
 use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt, PutPayload};
 
 use super::database::{Database, from_postgres};
-use super::objects::{from_object_store, object_path};
-use super::rows::signed;
+use super::objects::{from_object_store, from_write, object_path};
+use super::rows::{query_all, signed};
 use super::segment_cache::SegmentCache;
 use crate::image::{ImageBytes, damaged};
 use crate::{Error, Result};
@@ -21,6 +21,8 @@ const CHUNK: usize = 256 << 10;
 const OBJECT_SEGMENT: usize = 1 << 20;
 /// How much of an object is uploaded at once. Object stores reject smaller parts.
 const OBJECT_PART: usize = 8 << 20;
+/// The most bytes that are read into the cache before they are asked for.
+const PREFETCHED: u64 = 16 << 20;
 /// How long an object store may take for one operation.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -84,6 +86,48 @@ impl BodyStorage {
                     Err(error) => Err(from_object_store(error)),
                 }
             })?;
+        }
+        Ok(())
+    }
+
+    /// Writes, reads and removes an object, if there is an object store.
+    pub(super) fn probe(&self) -> Result<()> {
+        if self.objects.is_none() {
+            return Ok(());
+        }
+        let bytes = b"trimtab".to_vec();
+        let (mut read, size) = (vec![0; bytes.len()], bytes.len() as u64);
+        let name = self.write(0)?.finish(bytes)?;
+        let was_read = self.open(name.clone(), size).read_exact_at(0, &mut read);
+        self.remove(vec![name])?;
+        was_read
+    }
+
+    /// Reads bodies of the database that are one chunk into the cache, in one round trip. Each comes
+    /// with its size.
+    pub(super) fn prefetch<'b>(
+        &self,
+        bodies: impl Iterator<Item = (&'b BodyName, u64)>,
+    ) -> Result<()> {
+        let mut left = PREFETCHED;
+        let wanted = bodies.filter(|(body, size)| {
+            let is_wanted = !body.in_object_store
+                && *size <= (CHUNK as u64).min(left)
+                && self.cache.get(&(body.name.clone(), 0)).is_none();
+            left -= if is_wanted { *size } else { 0 };
+            is_wanted
+        });
+        let names: Vec<String> = wanted.map(|(body, _)| body.name.clone()).collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        let rows = self.database.call(move |connection| async move {
+            let select =
+                "SELECT body, bytes FROM trimtab.chunks WHERE body = ANY($1) AND number = 0";
+            query_all(&connection, select, &[&names]).await
+        })?;
+        for row in rows {
+            self.cache.insert((row.get(0), 0), &Arc::new(row.get(1)));
         }
         Ok(())
     }
@@ -188,7 +232,7 @@ impl ImageBodyWriter {
         &self,
         work: impl Future<Output = object_store::Result<T>> + Send + 'static,
     ) -> Result<T> {
-        let work = async move { work.await.map_err(from_object_store) };
+        let work = async move { work.await.map_err(from_write) };
         self.storage.database.wait(PATIENCE, work)
     }
 }
@@ -242,7 +286,7 @@ impl StoredBody {
 
     fn fetch_object(&self, number: u64) -> Result<Vec<u8>> {
         let objects = self.storage.objects.clone().ok_or(Error::Unsupported(
-            "read an output from the object store: the setting `blobs` is missing",
+            "read an output from the object store: the setting `blobs` is missing\nhint: give the object store with --blobs or TRIMTAB_BLOBS, and for a copy with --from-blobs",
         ))?;
         let path = object_path(&self.name.name);
         let start = number.saturating_mul(self.segment_size());

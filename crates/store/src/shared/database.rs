@@ -207,6 +207,7 @@ pub(super) fn from_postgres(error: tokio_postgres::Error) -> Error {
         code if code.code() == CONFLICT => conflict(reported.message()),
         code if code.code() == REMOVED => Error::NotFound,
         &SqlState::DISK_FULL => Error::Full,
+        &SqlState::INSUFFICIENT_PRIVILEGE => Error::Denied(reported.message().to_owned()),
         &SqlState::READ_ONLY_SQL_TRANSACTION => Error::ReadOnly,
         &SqlState::LOCK_NOT_AVAILABLE | &SqlState::T_R_DEADLOCK_DETECTED => Error::Busy,
         &SqlState::ADMIN_SHUTDOWN

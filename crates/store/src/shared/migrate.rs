@@ -24,6 +24,20 @@ async fn version(connection: &Object) -> Result<i64, tokio_postgres::Error> {
     Ok(connection.query_one(newest, &[]).await?.get(0))
 }
 
+/// Fails if the user of the connection may not create a schema.
+pub(super) async fn may_create(connection: Object) -> Result<()> {
+    let select = "SELECT has_database_privilege(current_database(), 'CREATE'), current_user::text,
+            current_database()::text";
+    let row = connection.query_one(select, &[]).await;
+    let row = row.map_err(from_postgres)?;
+    if row.get(0) {
+        return Ok(());
+    }
+    let (user, database): (String, String) = (row.get(1), row.get(2));
+    let why = format!("user '{user}' may not create tables in database '{database}'");
+    Err(Error::Denied(why))
+}
+
 /// Upgrades the schema. A schema of a newer version is left unchanged. If the store was opened
 /// before, a missing schema is not created again.
 pub(super) async fn migrate(

@@ -131,6 +131,10 @@ impl Store for SharedStore {
         self.open_output(session, id, form)
     }
 
+    fn open_all(&self, session: &SessionId, ids: &[&str]) -> Result<Vec<OpenOutput>> {
+        self.open_outputs(session, ids)
+    }
+
     fn metadata(&self, session: &SessionId, id: &str) -> Result<OutputMetadata> {
         self.find_output(session, id)?.metadata()
     }

@@ -131,19 +131,29 @@ pub(super) fn object_path(name: &str) -> ObjectPath {
 /// The folder of all objects.
 pub(super) const FOLDER: &str = "outputs";
 
-/// Converts an error of the object store into the kinds that callers handle.
+/// What object stores say if the bucket or container is missing, and not only an object in it.
+const NO_BUCKET: [&str; 3] = ["NoSuchBucket", "ContainerNotFound", "bucket does not exist"];
+
+/// Converts an error of a read into the kinds that callers handle.
 pub(super) fn from_object_store(error: object_store::Error) -> Error {
-    match error {
-        object_store::Error::NotFound { .. } => Error::damaged("an output"),
-        object_store::Error::PermissionDenied { .. } => Error::ReadOnly,
-        other => Error::Unreachable {
-            what: "the object store".to_owned(),
-            why: other
-                .to_string()
-                .lines()
-                .next()
-                .unwrap_or_default()
-                .to_owned(),
-        },
+    let text = error.to_string();
+    let is_missing = matches!(error, object_store::Error::NotFound { .. });
+    if is_missing && !NO_BUCKET.iter().any(|said| text.contains(said)) {
+        return Error::damaged("an output");
+    }
+    from_write(error)
+}
+
+/// The same for a write. It needs no object, so only the bucket can be missing.
+pub(super) fn from_write(error: object_store::Error) -> Error {
+    let why = if matches!(error, object_store::Error::NotFound { .. }) {
+        "the bucket or container does not exist".to_owned()
+    } else {
+        let text = error.to_string();
+        text.lines().next().unwrap_or_default().to_owned()
+    };
+    Error::Unreachable {
+        what: "the object store".to_owned(),
+        why,
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::SharedStore;
 use super::bodies::BodyStorage;
 use super::database::Database;
-use super::migrate::migrate;
+use super::migrate::{may_create, migrate};
 use super::objects;
 use crate::clock::{self, Clock};
 use crate::{Result, ServerVariables};
@@ -62,24 +62,23 @@ impl SharedOptions {
         self
     }
 
+    /// Checks whether [`open`](Self::open) can create the store: whether the database allows it,
+    /// and whether the object store can be written and read. Leaves nothing behind.
+    pub fn rehearse(&self) -> Result<()> {
+        let bodies = self.connect()?;
+        bodies.database.call(may_create)?;
+        bodies.probe()
+    }
+
     /// Connects, and upgrades the tables.
     pub fn open(self) -> Result<SharedStore> {
-        let variables = self.variables.unwrap_or_else(ServerVariables::of_process);
-        let objects = self.blobs.as_deref();
-        let objects = objects
-            .map(|url| objects::open(url, &variables))
-            .transpose()?;
-        let database = Arc::new(Database::new(&self.database, &variables)?);
+        let bodies = self.connect()?;
         let (mut secret, mut holder) = ([0; 32], [0; 16]);
         crate::refs::random(&mut secret)?;
         crate::refs::random(&mut holder)?;
         let must_exist = self.must_exist;
+        let database = Arc::clone(&bodies.database);
         database.long_call(move |connection| migrate(connection, secret, must_exist))?;
-        let bodies = BodyStorage {
-            database: Arc::clone(&database),
-            objects,
-            cache: Arc::default(),
-        };
         Ok(SharedStore {
             clock: self.clock,
             database,
@@ -87,6 +86,18 @@ impl SharedOptions {
             holder,
             secrets: std::sync::Mutex::default(),
             removals: std::sync::atomic::AtomicU64::new(0),
+        })
+    }
+
+    fn connect(&self) -> Result<BodyStorage> {
+        let variables = self.variables.clone();
+        let variables = variables.unwrap_or_else(ServerVariables::of_process);
+        let objects = self.blobs.as_deref();
+        let objects = objects.map(|url| objects::open(url, &variables));
+        Ok(BodyStorage {
+            objects: objects.transpose()?,
+            database: Arc::new(Database::new(&self.database, &variables)?),
+            cache: Arc::default(),
         })
     }
 }

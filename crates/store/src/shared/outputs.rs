@@ -1,5 +1,6 @@
 //! Finding, opening and listing outputs.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use tokio_postgres::Row;
@@ -175,6 +176,10 @@ impl SharedStore {
         form: OutputForm,
     ) -> Result<OpenOutput> {
         let found = self.find_output(session, id)?;
+        self.open_found(found, form)
+    }
+
+    fn open_found(&self, found: FoundOutput, form: OutputForm) -> Result<OpenOutput> {
         let metadata = found.metadata()?;
         let blob = match (form, found.text) {
             (OutputForm::Text, Some(text)) => text,
@@ -183,6 +188,52 @@ impl SharedStore {
         let body = self.bodies.open(blob.body, blob.outline.image_size());
         let image = StoredImage::new(blob.outline, Box::new(body));
         Ok(OpenOutput::new(metadata, Arc::new(image)))
+    }
+
+    /// Opens several outputs, and reads the bytes of small ones, in two round trips.
+    pub(super) fn open_outputs(
+        &self,
+        session: &SessionId,
+        ids: &[&str],
+    ) -> Result<Vec<OpenOutput>> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut found = self.find_outputs(session, ids)?;
+        let bodies = found.values().map(|found| &found.whole);
+        let bodies = bodies.map(|blob| (&blob.body, blob.outline.image_size()));
+        self.bodies.prefetch(bodies)?;
+        let mut opened: HashMap<String, OpenOutput> = HashMap::new();
+        for (id, found) in found.drain() {
+            opened.insert(id, self.open_found(found, OutputForm::Whole)?);
+        }
+        let open = |id: &&str| opened.get(*id).cloned().ok_or(Error::NotFound);
+        ids.iter().map(open).collect()
+    }
+
+    /// Finds outputs of this session or of its parents, by their ids.
+    fn find_outputs(
+        &self,
+        session: &SessionId,
+        ids: &[&str],
+    ) -> Result<HashMap<String, FoundOutput>> {
+        let ids: Vec<String> = ids.iter().map(|id| searched_id(id)).collect();
+        let session = session.clone();
+        self.database.call(move |connection| async move {
+            // The nearest session comes last, and replaces those above it.
+            let select = format!(
+                "{UP} SELECT {COLUMNS} FROM up
+                 JOIN trimtab.outputs ON outputs.session = up.id {JOINS}
+                 WHERE outputs.id = ANY($2) ORDER BY up.level DESC"
+            );
+            let name = session.as_str().as_bytes();
+            let rows = rows::query_all(&connection, &select, &[&name, &ids]).await?;
+            let found = rows.iter().map(|row| {
+                let found = FoundOutput::of(row)?;
+                Ok((found.id.clone(), found))
+            });
+            found.collect()
+        })
     }
 
     pub(super) fn list_outputs(&self, session: &SessionId) -> Result<Vec<OutputMetadata>> {

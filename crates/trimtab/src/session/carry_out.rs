@@ -54,7 +54,20 @@ impl Session {
     /// Runs a decision on everything except the conversation.
     pub(super) fn conditions<T>(&self, decision: impl FnOnce(&CallConditions<'_>) -> T) -> T {
         let calibration = &self.setup.calibration;
-        let tokens = |measure: &Measure| calibration.tokens(measure);
+        self.conditions_by(&|measure| calibration.tokens(measure), decision)
+    }
+
+    /// The same without calibration, for a decision that is made without asking the store. Two
+    /// processes that serve one session learn different calibrations, and must decide alike.
+    pub(super) fn plain_conditions<T>(&self, decision: impl FnOnce(&CallConditions<'_>) -> T) -> T {
+        self.conditions_by(&Measure::tokens, decision)
+    }
+
+    fn conditions_by<T>(
+        &self,
+        tokens: &dyn Fn(&Measure) -> u64,
+        decision: impl FnOnce(&CallConditions<'_>) -> T,
+    ) -> T {
         let weigh = |measure: &Measure| planner::conservative_tokens(tokens(measure), measure);
         let limits = &self.setup.limits;
         decision(&CallConditions {
@@ -65,7 +78,7 @@ impl Session {
             first_ref: self.first_ref.as_ref().map_or(0, weigh),
             can_retrieve: self.setup.retrieval.is_some(),
             usage: self.usage,
-            tokens: &tokens,
+            tokens,
             cold: self.cold,
             rates: self
                 .setup

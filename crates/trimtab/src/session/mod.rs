@@ -11,6 +11,7 @@
 
 mod admit;
 mod carry_out;
+mod catch_up;
 mod compact;
 mod event;
 mod pending;
@@ -42,7 +43,7 @@ use trimtab_store::{SessionId, Store, Stream};
 
 use admit::edits;
 use signed_reasoning::AnswerInFlight;
-use stored::{StoredEntry, fill_in, json, read_all};
+use stored::{StoredEntry, fill_in, json, read_from};
 
 pub use event::{SessionEvent, SessionEventKind};
 pub use pending::{ManualCompaction, PendingSummary, SummariserAnswer, SummaryRequest};
@@ -172,13 +173,13 @@ impl Session {
     pub fn open(store: Arc<dyn Store>, id: SessionId, setup: Setup) -> Result<Self, SessionError> {
         // A bad glob fails here, before anything is read from the store.
         let views = CompiledViews::new(&setup.policy.views)?;
-        let entries: Vec<StoredEntry> = read_all(&*store, &id, Stream::Log)?;
-        let plans: Vec<JournalEntry> = read_all(&*store, &id, Stream::Journal)?;
+        let mut entries: Vec<StoredEntry> = read_from(&*store, &id, Stream::Log, 0)?;
+        let plans: Vec<JournalEntry> = read_from(&*store, &id, Stream::Journal, 0)?;
         let (log_position, journal_position) = (entries.len() as u64, plans.len() as u64);
+        fill_in(&*store, &id, &mut entries)?;
         let mut log = Log::new();
         let mut journal = Journal::new();
-        for (at, mut entry) in entries.into_iter().enumerate() {
-            fill_in(&*store, &id, &mut entry.message)?;
+        for (at, entry) in entries.into_iter().enumerate() {
             // How an output was shown at admission is stored with its message, so that one write
             // makes both durable. Here it becomes the plan that `admit` made.
             let edits = edits(at, &entry.message, entry.shown, entry.archived);

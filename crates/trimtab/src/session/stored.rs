@@ -9,6 +9,8 @@ use crate::admission::contents;
 
 /// The number of entries of a stream that are read at a time.
 const BATCH: usize = 256;
+/// The number of outputs that are opened at a time, because each may be an open file.
+const OPENED: usize = 64;
 
 /// A stored entry of the log. Stored outputs are not written twice.
 #[derive(Serialize, Deserialize)]
@@ -40,14 +42,16 @@ pub(super) fn json<T: Serialize>(entry: &T) -> Vec<u8> {
         .to_vec()
 }
 
-pub(super) fn read_all<T: for<'de> Deserialize<'de>>(
+/// The entries of a stream from a position on.
+pub(super) fn read_from<T: for<'de> Deserialize<'de>>(
     store: &dyn Store,
     id: &SessionId,
     stream: Stream,
+    first: u64,
 ) -> Result<Vec<T>, SessionError> {
     let mut entries = Vec::new();
     loop {
-        let batch = store.read(id, stream, entries.len() as u64, BATCH)?;
+        let batch = store.read(id, stream, first + entries.len() as u64, BATCH)?;
         let last = batch.len() < BATCH;
         for bytes in batch {
             let entry = serde_json::from_slice(&bytes).map_err(|error| SessionError::Entry {
@@ -57,7 +61,7 @@ pub(super) fn read_all<T: for<'de> Deserialize<'de>>(
                 } else {
                     "journal"
                 },
-                position: entries.len(),
+                position: usize::try_from(first).unwrap_or(usize::MAX) + entries.len(),
                 why: error.to_string(),
             })?;
             entries.push(entry);
@@ -80,7 +84,7 @@ fn empty(message: &mut Message) -> Vec<Vec<Part>> {
 }
 
 /// Puts the contents back.
-fn put_back(message: &mut Message, contents: Vec<Vec<Part>>) {
+fn put_back(message: &mut Message, contents: impl IntoIterator<Item = Vec<Part>>) {
     let mut contents = contents.into_iter();
     for part in &mut message.parts {
         if let Part::Output(output) = part
@@ -95,13 +99,23 @@ fn put_back(message: &mut Message, contents: Vec<Vec<Part>>) {
 pub(super) fn fill_in(
     store: &dyn Store,
     id: &SessionId,
-    message: &mut Message,
+    entries: &mut [StoredEntry],
 ) -> Result<(), SessionError> {
-    for part in &mut message.parts {
-        let Part::Output(output) = part else { continue };
-        if let Some(stored) = &output.stored {
-            output.content = contents(store, id, stored.id())?;
+    let messages = entries.iter().map(|entry| &entry.message);
+    let stored = messages.flat_map(Message::outputs);
+    let stored: Vec<String> = stored
+        .filter_map(|output| Some(output.stored.as_ref()?.id().to_owned()))
+        .collect();
+    let ids: Vec<&str> = stored.iter().map(String::as_str).collect();
+    let mut read = Vec::with_capacity(ids.len());
+    for ids in ids.chunks(OPENED) {
+        for opened in store.open_all(id, ids)? {
+            read.push(contents(&opened)?);
         }
+    }
+    let mut read = read.into_iter();
+    for entry in entries {
+        put_back(&mut entry.message, &mut read);
     }
     Ok(())
 }

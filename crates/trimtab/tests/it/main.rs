@@ -11,6 +11,7 @@
 
 mod all_settings;
 mod bounded_work;
+mod catch_up;
 mod designs;
 mod docs;
 mod growth;

@@ -41,19 +41,27 @@ pub(super) fn check(resolved: &ResolvedProxy) -> Vec<DoctorCheck> {
 fn of_store(place: &StorePlace) -> Vec<DoctorCheck> {
     let store = match place.open() {
         Ok(store) => store,
-        Err(Error::NoTables) => {
-            let message = format!("{place}: no store yet, will be created on first use");
-            return vec![DoctorCheck::ok("store", message)];
-        }
+        Err(Error::NoTables) => return vec![not_yet_in_database(place)],
         Err(error) => return vec![DoctorCheck::of_failure("store", &explain(place, &error))],
     };
     let mut checks = vec![writable(store.as_ref(), place)];
     if let StorePlace::Shared { blobs, .. } = place {
         checks.push(large_output(store.as_ref(), place, blobs.is_some()));
     }
-    checks.push(whole(store.as_ref()));
+    checks.push(whole(store.as_ref(), place));
     checks.extend(secret(store.as_ref(), place));
     checks
+}
+
+/// The check for tables that do not exist yet and will be created on first use.
+fn not_yet_in_database(place: &StorePlace) -> DoctorCheck {
+    match place.rehearse() {
+        Ok(()) => DoctorCheck::ok(
+            "store",
+            format!("{place}: no store yet, will be created on first use"),
+        ),
+        Err(error) => DoctorCheck::of_failure("store", &explain(place, &error)),
+    }
 }
 
 /// Writes and reads an output that is too large for a row, which goes to the object store.
@@ -156,7 +164,7 @@ fn secret(store: &dyn Store, place: &StorePlace) -> Option<DoctorCheck> {
 }
 
 /// Reads stored outputs for a while, the newest sessions first.
-fn whole(store: &dyn Store) -> DoctorCheck {
+fn whole(store: &dyn Store, place: &StorePlace) -> DoctorCheck {
     let name = "stored outputs";
     let mut sessions = match store.sessions() {
         Ok(sessions) => sessions,
@@ -180,8 +188,11 @@ fn whole(store: &dyn Store) -> DoctorCheck {
             }
             read += 1;
             let id = output.reference.id();
-            if !is_whole(store, &info.session, id) {
-                damaged.push(id.to_owned());
+            match read_whole(store, &info.session, id) {
+                Ok(()) => {}
+                Err(error) if error.is_damaged() => damaged.push(id.to_owned()),
+                // The bytes may be well. Nothing can be said about the others either.
+                Err(error) => return DoctorCheck::of_failure(name, &explain(place, &error)),
             }
         }
     }
@@ -200,15 +211,21 @@ fn whole(store: &dyn Store) -> DoctorCheck {
             "{} of {read} are damaged, for example {first}",
             damaged.len()
         ),
-        "the rest is not affected; `trimtab store check` lists them all; check the disk",
+        match place {
+            StorePlace::Folder(_) => {
+                "the rest is not affected; `trimtab store check` lists them all; check the disk"
+            }
+            StorePlace::Shared { .. } => {
+                "the rest is not affected; check the disks of the database and of the object store"
+            }
+        },
     )
 }
 
-fn is_whole(store: &dyn Store, session: &SessionId, id: &str) -> bool {
-    let read = store
-        .open(session, id, OutputForm::Whole)
-        .map(|stored| std::io::copy(&mut stored.reader(), &mut std::io::sink()));
-    matches!(read, Ok(Ok(_)))
+fn read_whole(store: &dyn Store, session: &SessionId, id: &str) -> Result<(), Error> {
+    let stored = store.open(session, id, OutputForm::Whole)?;
+    let read = std::io::copy(&mut stored.reader(), &mut std::io::sink());
+    read.map(|_| ()).map_err(Error::from_read)
 }
 
 /// The free disk space.

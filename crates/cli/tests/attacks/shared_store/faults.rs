@@ -180,27 +180,51 @@ async fn requests_pass_while_the_object_store_fails() {
     assert!(upstream.violations().is_empty());
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn hot_conversation_costs_two_round_trips_per_request() {
-    let Some((place, relay)) = relayed_database() else {
-        return;
-    };
+/// The number of round trips to the database of each of `requests` requests. They go to the proxies
+/// in turns.
+async fn round_trips(proxies: usize, requests: usize) -> Option<Vec<u64>> {
+    let (place, relay) = relayed_database()?;
     let upstream = upstream().await;
-    let served = serve(&upstream, &place);
+    let proxies: Vec<Served> = (0..proxies).map(|_| serve(&upstream, &place)).collect();
     let mut body = new_conversation(9);
     let mut round_trips = Vec::new();
-    for round in 0..16 {
+    for round in 0..requests {
         let before = relay.round_trips();
-        let reason = outcome(&served, &upstream, &body, &format!("hot-{round}")).await;
+        let served = &proxies[round % proxies.len()];
+        let reason = outcome(served, &upstream, &body, &format!("hot-{round}")).await;
         assert_eq!(reason, "");
         // The messages of a request are written shortly after it.
         tokio::time::sleep(Duration::from_millis(200)).await;
         round_trips.push(relay.round_trips() - before);
         with_call(DIALECT, &mut body, &format!("call_{round}"), &log(20));
     }
+    Some(round_trips)
+}
+
+fn median(figures: &[u64]) -> u64 {
+    let mut figures = figures.to_vec();
+    figures.sort_unstable();
+    figures[figures.len() / 2]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hot_conversation_costs_two_round_trips_per_request() {
+    let Some(round_trips) = round_trips(1, 16).await else {
+        return;
+    };
     // The first requests open connections and prepare statements.
-    let mut hot = round_trips.split_off(6);
-    hot.sort_unstable();
-    let median = hot[hot.len() / 2];
-    assert!(median <= 2, "round trips per request: {hot:?}");
+    let hot = &round_trips[6..];
+    assert!(median(hot) <= 2, "round trips per request: {hot:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn conversation_on_several_proxies_costs_the_same_round_trips_at_any_length() {
+    let Some(round_trips) = round_trips(3, 48).await else {
+        return;
+    };
+    let (early, late) = (&round_trips[12..24], &round_trips[36..]);
+    assert!(
+        median(late) <= median(early).min(10),
+        "early: {early:?}, late: {late:?}"
+    );
 }

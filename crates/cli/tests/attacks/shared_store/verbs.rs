@@ -77,6 +77,81 @@ fn verbs_read_and_write_a_database() {
     }
 }
 
+/// The status and the text of a check of `trimtab doctor`.
+fn checked(store: &str, blobs: Option<&str>, name: &str) -> (String, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["doctor", "--offline", "--json", "--listen", "127.0.0.1:0"];
+    let blobs = blobs.map(|blobs| ["--blobs", blobs]);
+    let blobs = blobs.as_ref().map_or(&[][..], |blobs| &blobs[..]);
+    let args = [&args[..], &["--store", store], blobs].concat();
+    let (report, error) = texts(&finished(folder.path(), &args));
+    let report: Value = serde_json::from_str(&report).unwrap_or_else(|_| panic!("{error}"));
+    let checks = report["checks"].as_array().unwrap();
+    let check = checks.iter().find(|check| check["name"] == name);
+    let check = check.unwrap_or_else(|| panic!("no check '{name}': {report}"));
+    let status = check["state"].as_str().unwrap().to_owned();
+    (status, check.to_string())
+}
+
+#[test]
+fn doctor_checks_a_store_before_it_exists() {
+    let Some(place) = shared_place() else { return };
+    let (store, blobs) = (place.database.as_str(), place.blobs.as_str());
+    assert_eq!(checked(store, Some(blobs), "store").0, "ok");
+    let server = PostgresServer::shared().unwrap();
+    let name = place.database.rsplit('/').next().unwrap();
+    server.sql(name, "CREATE ROLE reader LOGIN").unwrap();
+    let reader = place.database.replace("postgres@", "reader@");
+    let (status, text) = checked(&reader, Some(blobs), "store");
+    assert_eq!(status, "problem");
+    assert!(
+        text.contains("user 'reader' may not create tables") && text.contains("grant"),
+        "{text}"
+    );
+    let Some(objects) = ObjectServer::shared() else {
+        return;
+    };
+    let missing = ObjectServer::url("no-such-bucket", objects.address());
+    let (status, text) = checked(store, Some(&missing), "store");
+    assert_eq!(status, "problem");
+    assert!(
+        text.contains("bucket or container does not exist"),
+        "{text}"
+    );
+    let count = "SELECT count(*) FROM pg_namespace WHERE nspname = 'trimtab'";
+    assert_eq!(server.sql(name, count).unwrap(), "0", "nothing was created");
+}
+
+#[test]
+fn doctor_does_not_call_outputs_damaged_that_it_cannot_reach() {
+    let Some(place) = shared_place() else { return };
+    let (Some(objects), Some(_)) = (ObjectServer::shared(), &place.bucket) else {
+        return;
+    };
+    let (store, blobs) = (place.database.as_str(), place.blobs.as_str());
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("long.txt"), noise(4, 400)).unwrap();
+    let put = ["output", "put", "--session", "s", "--call", "c", "long.txt"];
+    let put = [&put[..], &["--store", store, "--blobs", blobs]].concat();
+    assert!(finished(folder.path(), &put).status.success());
+    assert_eq!(checked(store, Some(blobs), "stored outputs").0, "ok");
+    let missing = ObjectServer::url("no-such-bucket", objects.address());
+    let others = [
+        (None, "the setting `blobs` is missing"),
+        (Some(missing.as_str()), "bucket or container does not exist"),
+        (
+            Some("s3://bucket?endpoint=http://127.0.0.1:1&allow_http=true"),
+            "cannot be reached",
+        ),
+    ];
+    for (blobs, expected) in others {
+        let (status, text) = checked(store, blobs, "stored outputs");
+        assert_eq!(status, "problem", "{blobs:?}");
+        let is_clear = text.contains(expected) && !text.contains("damaged");
+        assert!(is_clear, "{blobs:?}: {text}");
+    }
+}
+
 #[test]
 fn errors_of_a_database_name_it_without_its_password() {
     let folder = tempfile::tempdir().unwrap();

@@ -248,6 +248,22 @@ impl Branch {
         Ok(offers)
     }
 
+    /// The same for the messages that are in the log before new ones are admitted. The room for new
+    /// outputs depends on it, so it must not depend on what this process has sent before: another
+    /// proxy would show the same outputs differently.
+    pub(crate) fn budget_refs_of_log(
+        &mut self,
+        scan: &BodyScan<'_>,
+        options: &ComposeOptions,
+    ) -> Result<(), BranchError> {
+        if self.session.projection().log().is_empty() {
+            self.count(scan, None);
+            return Ok(());
+        }
+        self.budget_retrieval_tools(scan, options)?;
+        Ok(())
+    }
+
     /// Tells the session the size and the names of the tools that its first ref would add. Called
     /// before anything is admitted.
     pub(crate) fn budget_first_ref(&mut self, scan: &BodyScan<'_>, options: &ComposeOptions) {

@@ -69,6 +69,17 @@ impl std::fmt::Display for BranchError {
 /// does not prevent later summaries.
 pub(crate) struct SummaryMark;
 
+/// How a branch in memory relates to its session in the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BranchStanding {
+    /// It has everything.
+    Current,
+    /// Another process has added something.
+    Behind,
+    /// It has something that the store does not have.
+    Contradicted,
+}
+
 /// One conversation of a client.
 pub(crate) struct Branch {
     session: Session,
@@ -152,19 +163,54 @@ impl Branch {
         }))
     }
 
+    /// Reads what other processes have added to its session. It then decides as if it had been
+    /// opened again. After an error it must be opened again.
+    pub(crate) fn catch_up(&mut self, store: &dyn Store) -> Result<(), SessionError> {
+        let first = self.session.catch_up()?;
+        let known = self.message_map.log_positions().len();
+        let projection = self.session.projection();
+        let log = projection.log();
+        self.message_map.read_from(log, first);
+        let added = self.message_map.log_positions().iter().skip(known);
+        let measures = added.filter_map(|place| projection.measure(*place).copied());
+        self.received_measure += measures.sum::<Measure>();
+        self.thinks |= log
+            .messages()
+            .iter()
+            .skip(first)
+            .any(|message| reasons(message));
+        self.composed = projection.journal().entries().len();
+        self.pending_calls = hidden_rounds::find(store, self.session.id(), log.len())?;
+        // Others know which tools came last, and when.
+        self.tools = (0, Measure::default());
+        self.last_request = None;
+        self.chosen = false;
+        self.reading = None;
+        self.sent = (0, 0);
+        self.copy_of = None;
+        Ok(())
+    }
+
     /// The fingerprints of the client's messages.
     pub(crate) fn fingerprints(&self) -> &FingerprintChain {
         &self.message_map.fingerprints
     }
 
-    /// True if another process has written to its session since it was read, or if the store has
-    /// lost what `was_durable`: a database can fail over to a server that misses the last commits.
-    pub(crate) fn is_outdated(&self, stored: (u64, u64), was_durable: bool) -> bool {
+    /// How it relates to the `stored` lengths of its log and its journal. `was_durable` is true if
+    /// it had no staged writes then.
+    pub(crate) fn standing(&self, stored: (u64, u64), was_durable: bool) -> BranchStanding {
         let (log, journal) = self.session.positions();
         let is_longer = stored.0 > log || stored.1 > journal;
-        // While our last writes are staged, less in the store means nothing.
         let is_shorter = stored.0 < log || stored.1 < journal;
-        is_longer || (was_durable && is_shorter)
+        match (is_longer, is_shorter) {
+            (false, false) => BranchStanding::Current,
+            (true, false) if was_durable => BranchStanding::Behind,
+            // While our last writes are staged, less in the store means nothing.
+            (false, true) if !was_durable => BranchStanding::Current,
+            // Our staged writes conflict with those of another process, or the store has lost
+            // something: a database can fail over to a server that misses the last commits.
+            _ => BranchStanding::Contradicted,
+        }
     }
 
     /// Records that it is only a copy of the beginning of another branch.

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use trimtab::session::SessionError;
 use trimtab_store::{SessionId, Store};
 
-use crate::conversation::branch::Branch;
+use crate::conversation::branch::{Branch, BranchStanding};
 use crate::conversation::fork::SharedBeginning;
 use crate::prefix_cache::fingerprint::FingerprintChain;
 
@@ -113,15 +113,24 @@ impl LoadedBranches {
             .collect()
     }
 
-    /// Forgets branches whose log or journal is longer in the store, because another process has
-    /// added to them, or shorter, because the store went back to an earlier state.
-    pub(super) fn forget_outdated(
+    /// Reads what other processes have added to branches, and forgets branches that contradict the
+    /// store.
+    pub(super) fn catch_up(
         &mut self,
+        store: &dyn Store,
         found: impl Iterator<Item = (SharingBranch, (u64, u64))>,
     ) {
         for (sharing, stored) in found {
-            let branch = self.get(sharing.number);
-            if branch.is_some_and(|branch| branch.is_outdated(stored, sharing.was_durable)) {
+            let Some(branch) = self.get(sharing.number) else {
+                continue;
+            };
+            let is_current = match branch.standing(stored, sharing.was_durable) {
+                BranchStanding::Current => true,
+                // If that fails, the store is read again from the beginning.
+                BranchStanding::Behind => branch.catch_up(store).is_ok(),
+                BranchStanding::Contradicted => false,
+            };
+            if !is_current {
                 self.forget(sharing.number);
             }
         }

@@ -109,7 +109,7 @@ impl ClientSession {
             return Err(StoreError::ReadOnly.into());
         }
         branches.forget_removed(store.as_ref(), status.removals);
-        branches.forget_outdated(loaded.into_iter().zip(positions));
+        branches.catch_up(store.as_ref(), loaded.into_iter().zip(positions));
         if let Some(number) = branches.find(chain) {
             return Ok(number);
         }

@@ -206,6 +206,7 @@ impl ManagedRequest {
         branch.set_tools(tools, self.job.opened.keys.fingerprint_key());
         branch.id().as_str().clone_into(&mut self.session);
         branch.budget_first_ref(scan, &self.options);
+        branch.budget_refs_of_log(scan, &self.options)?;
         branch.admit(scan, &reading.fingerprints)
     }
 

@@ -1,0 +1,65 @@
+//! Reads what other processes have added to a session.
+
+use trimtab_engine::journal::JournalEntry;
+use trimtab_engine::plan::{Plan, PlanReason};
+use trimtab_store::Stream;
+
+use super::admit::edits;
+use super::signed_reasoning::AnswerInFlight;
+use super::stored::{StoredEntry, fill_in, read_from};
+use super::{Session, SessionError};
+
+impl Session {
+    /// Adds what other processes have appended to the log and the journal. Then the session decides
+    /// as if it had been opened again, but what it has already is not read again.
+    ///
+    /// Returns the position of the first message that was added. After an error the session must be
+    /// opened again.
+    pub fn catch_up(&mut self) -> Result<usize, SessionError> {
+        let first = self.projection.log().len();
+        let (log, journal) = self.positions();
+        let mut entries: Vec<StoredEntry> = read_from(&*self.store, &self.id, Stream::Log, log)?;
+        let plans: Vec<JournalEntry> = read_from(&*self.store, &self.id, Stream::Journal, journal)?;
+        fill_in(&*self.store, &self.id, &mut entries)?;
+        self.log_position += entries.len() as u64;
+        for entry in entries {
+            let at = self.projection.log().len();
+            let edits = edits(at, &entry.message, entry.shown, entry.archived);
+            self.projection.admit(entry.message);
+            self.add_entry(JournalEntry::Plan(Plan::new(PlanReason::Admission, edits)));
+        }
+        for plan in plans {
+            self.journal_position += 1;
+            if plan.rearranges() {
+                self.rearranged = self.journal_position;
+            }
+            self.add_entry(plan);
+        }
+        self.forget_calls();
+        Ok(first)
+    }
+
+    fn add_entry(&mut self, entry: JournalEntry) {
+        if let JournalEntry::Plan(plan) = &entry {
+            self.front_changed |= plan.reason == PlanReason::FrontChanged;
+            self.first_ref = self.first_ref.filter(|_| !plan.shows_a_ref());
+        }
+        self.projection.follow(entry);
+    }
+
+    /// Forgets what it knows about its own calls: others have made calls since.
+    fn forget_calls(&mut self) {
+        self.sent = self.projection.log().len();
+        self.usage = None;
+        self.sent_measure = None;
+        self.tokens_before_compaction = None;
+        self.lowered_reserve = None;
+        self.recoveries = 0;
+        self.settings_changed = false;
+        self.cold = false;
+        self.answer_in_flight = AnswerInFlight::Nothing;
+        self.failed_summary_tokens = None;
+        self.failed_tool_summaries = 0;
+        self.archive_from = 0;
+    }
+}
