@@ -83,7 +83,7 @@ impl BodyStorage {
             self.database.wait(PATIENCE, async move {
                 match objects.delete(&object_path(&body.name)).await {
                     Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
-                    Err(error) => Err(from_object_store(error)),
+                    Err(error) => Err(from_object_store(&error)),
                 }
             })?;
         }
@@ -232,7 +232,7 @@ impl ImageBodyWriter {
         &self,
         work: impl Future<Output = object_store::Result<T>> + Send + 'static,
     ) -> Result<T> {
-        let work = async move { work.await.map_err(from_write) };
+        let work = async move { work.await.map_err(|error| from_write(&error)) };
         self.storage.database.wait(PATIENCE, work)
     }
 }
@@ -293,7 +293,9 @@ impl StoredBody {
         let end = (start + self.segment_size()).min(self.size);
         self.storage.database.wait(PATIENCE, async move {
             let bytes = objects.get_range(&path, start..end).await;
-            bytes.map(Vec::from).map_err(from_object_store)
+            bytes
+                .map(Vec::from)
+                .map_err(|error| from_object_store(&error))
         })
     }
 }

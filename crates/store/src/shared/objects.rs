@@ -135,7 +135,7 @@ pub(super) const FOLDER: &str = "outputs";
 const NO_BUCKET: [&str; 3] = ["NoSuchBucket", "ContainerNotFound", "bucket does not exist"];
 
 /// Converts an error of a read into the kinds that callers handle.
-pub(super) fn from_object_store(error: object_store::Error) -> Error {
+pub(super) fn from_object_store(error: &object_store::Error) -> Error {
     let text = error.to_string();
     let is_missing = matches!(error, object_store::Error::NotFound { .. });
     if is_missing && !NO_BUCKET.iter().any(|said| text.contains(said)) {
@@ -145,7 +145,7 @@ pub(super) fn from_object_store(error: object_store::Error) -> Error {
 }
 
 /// The same for a write. It needs no object, so only the bucket can be missing.
-pub(super) fn from_write(error: object_store::Error) -> Error {
+pub(super) fn from_write(error: &object_store::Error) -> Error {
     let why = if matches!(error, object_store::Error::NotFound { .. }) {
         "the bucket or container does not exist".to_owned()
     } else {

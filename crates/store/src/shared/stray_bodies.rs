@@ -59,7 +59,11 @@ fn old_objects(
         let folder = ObjectPath::from(FOLDER);
         let mut listed = objects.list(Some(&folder));
         let mut names = Vec::new();
-        while let Some(object) = listed.try_next().await.map_err(from_object_store)? {
+        while let Some(object) = listed
+            .try_next()
+            .await
+            .map_err(|error| from_object_store(&error))?
+        {
             let is_old = object.last_modified.timestamp_millis() < signed(before);
             names.extend(
                 object
