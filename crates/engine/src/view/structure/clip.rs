@@ -1,6 +1,6 @@
 //! Finds places to cut a text: never inside a number, a word or a visible character.
 
-use super::fitting::{Tried, largest_fitting};
+use super::fitting::{TriedAmount, largest_fitting};
 
 /// How far back from the limit a safe place is searched.
 const LOOK_BACK: usize = 4_096;
@@ -17,8 +17,8 @@ pub(super) fn clip(
     limit: u64,
     size: impl Fn(usize) -> u64,
 ) -> Option<usize> {
-    let start = Tried { amount: 0, size: 0 };
-    let other = Tried {
+    let start = TriedAmount { amount: 0, size: 0 };
+    let other = TriedAmount {
         amount: BYTES_PER_UNIT,
         size: 1,
     };

@@ -6,7 +6,7 @@ const GUESSES: usize = 6;
 
 /// An amount that was tried, and its size.
 #[derive(Clone, Copy)]
-pub(super) struct Tried {
+pub(super) struct TriedAmount {
     pub(super) amount: usize,
     pub(super) size: u64,
 }
@@ -16,8 +16,8 @@ pub(super) struct Tried {
 /// `low` fits. `other` tells with it how fast the size grows. `size` is none if it is far above the
 /// cap; it must not fall as the amount grows.
 pub(super) fn largest_fitting(
-    mut low: Tried,
-    mut other: Tried,
+    mut low: TriedAmount,
+    mut other: TriedAmount,
     mut high: usize,
     cap: u64,
     mut size: impl FnMut(usize) -> Option<u64>,
@@ -39,7 +39,7 @@ pub(super) fn largest_fitting(
         };
         let amount = amount.clamp(low.amount + 1, high - 1);
         let size = size(amount);
-        let tried = size.map(|size| Tried { amount, size });
+        let tried = size.map(|size| TriedAmount { amount, size });
         if let Some(fits) = tried.filter(|tried| tried.size <= cap) {
             other = std::mem::replace(&mut low, fits);
         } else {
@@ -69,8 +69,8 @@ mod tests {
                 })
                 .collect();
             let size = |amount: usize| sizes.get(amount - 1).copied();
-            let start = Tried { amount: 0, size: 0 };
-            let other = Tried { amount: 4, size: 1 };
+            let start = TriedAmount { amount: 0, size: 0 };
+            let other = TriedAmount { amount: 4, size: 1 };
             let mut attempts = 0;
             let found = largest_fitting(start, other, steps.len() + 1, cap, |amount| {
                 attempts += 1;

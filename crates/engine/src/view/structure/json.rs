@@ -7,7 +7,7 @@ mod tree;
 use render::RenderLimits;
 pub(super) use tree::{Tree, parse};
 
-use super::fitting::{Tried, largest_fitting};
+use super::fitting::{TriedAmount, largest_fitting};
 use super::marker::{self, ShownCounts};
 use super::{CutRequest, ShortenedView};
 
@@ -129,11 +129,11 @@ impl RenderAttempt<'_> {
     /// The maximum of elements per list that fit with strings of this length.
     fn most_items(&self, string: usize) -> Option<(usize, ShortenedView)> {
         let mut best = self.within(RenderLimits::new(1, string))?;
-        let one = Tried {
+        let one = TriedAmount {
             amount: 1,
             size: best.size,
         };
-        let none = Tried { amount: 0, size: 0 };
+        let none = TriedAmount { amount: 0, size: 0 };
         let high = self.tree.counts.longest.saturating_add(1);
         let items = largest_fitting(one, none, high, self.how.cap, |items| {
             let shown = self.render(RenderLimits::new(items, string))?;
