@@ -29,6 +29,8 @@ from typing import Any, Callable, Iterator, NamedTuple
 from provider import chat_fault
 
 NAME = re.compile(r"[A-Za-z0-9_./:@#-]{6,}")
+# A row of the table.
+ROW = re.compile(r"\| .+ \|( [0-9.]+ \|){6}")
 BYTES_PER_TOKEN = 4
 READ, WRITE = 0.1, 1.25
 # As clients set it: clearing begins at three quarters of the window.
@@ -170,7 +172,7 @@ def is_about(told: str, made: str) -> bool:
     """True if all figures of a row are within a tenth: sessions that are made from the files of a
     repository change with them."""
     def figures(line: str) -> list[float]:
-        return [float(cell) for cell in line.replace("*", "").split("|")[2:-1]]
+        return [float(cell) for cell in line.split("|")[2:-1]]
 
     pairs = zip(figures(told), figures(made), strict=True)
     return all(abs(one - other) <= max(0.1 * other, 0.05 if other < 5 else 5) for one, other in pairs)
@@ -181,7 +183,8 @@ def main(transcript: str, window: str = "40000", *pages: str) -> int:
     whole, wrong = measured(sessions, everything, int(window)), 0
     print(f"{whole['calls']} calls, window {window}, {whole['needed']} names\n")
     print("| | refused | tokens | cost | in the window | read back | gone |\n|---|--:|--:|--:|--:|--:|--:|")
-    told = [line for page in pages for line in Path(page).read_text().replace("**", "").splitlines()]
+    texts = [Path(page).read_text().replace("**", "") for page in pages]
+    told = [line for text in texts for line in text.splitlines() if ROW.fullmatch(line)]
     for name, make in WAYS.items():
         try:
             made = row(name, measured(sessions, make, int(window)), whole)

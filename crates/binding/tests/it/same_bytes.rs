@@ -182,6 +182,11 @@ fn sources_name_the_rows_that_are_the_hosts_own() {
                 .collect();
             assert!(own.is_sorted_by_key(|(at, _)| *at));
             assert!(own.iter().all(|(at, row)| came[*at] == **row));
+            let others = window.sources.iter().zip(&sent);
+            let others = others.filter(|(source, _)| source.is_none());
+            let others: Vec<&Value> = others.map(|(_, row)| row).collect();
+            let changed: Vec<Value> = serde_json::from_slice(&window.changed).unwrap();
+            assert!(others.into_iter().eq(&changed), "{} {name}", preset.name);
             let text = String::from_utf8(window.body).unwrap();
             assert!(text.contains(r#""x_host":[1.5]"#), "{} {name}", preset.name);
         }
