@@ -135,9 +135,9 @@ impl Session {
             SummariserAnswer::Failed(why) => Some(format!("failed to generate summary: {why}")),
             SummariserAnswer::Text { .. } => None,
         });
-        // An answer without any text is not judged.
+        // The draft does not judge an answer without any text, so its ending is the reason.
         let is_empty = text.is_none() && !answers.is_empty();
-        let failed = failed.or_else(|| is_empty.then(|| SummaryRefusal::Empty.to_string()));
+        let failed = failed.or_else(|| is_empty.then(|| without_text(answers).to_string()));
         let finished = draft.finish(answer);
         let is_too_large = matches!(finished.refusal, Some(SummaryRefusal::TooLarge { .. }));
         let refused = finished.refusal.map(|refusal| refusal.to_string());
@@ -321,6 +321,15 @@ fn ending(answers: &[SummariserAnswer]) -> SummaryEnding {
         .into_iter()
         .find(|ending| *ending != SummaryEnding::Whole);
     bad.unwrap_or(SummaryEnding::Whole)
+}
+
+/// Why answers without any text are refused.
+fn without_text(answers: &[SummariserAnswer]) -> SummaryRefusal {
+    match ending(answers) {
+        SummaryEnding::Whole => SummaryRefusal::Empty,
+        SummaryEnding::CutOff => SummaryRefusal::CutOff,
+        SummaryEnding::ToolCall => SummaryRefusal::ToolCall,
+    }
 }
 
 /// The sum of the usage of all summariser calls.
