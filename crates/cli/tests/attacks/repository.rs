@@ -1,8 +1,10 @@
 //! A cloned repository with a settings file in it, and verbs run there.
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
+use std::thread::JoinHandle;
 use std::time::Instant;
 
 use tempfile::TempDir;
@@ -85,6 +87,9 @@ pub(crate) fn ended(mut command: Command) -> Ended {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
+    // Read while it runs: a process whose pipe is full never ends.
+    let stdout = read_in_background(child.stdout.take());
+    let stderr = read_in_background(child.stderr.take());
     let until = Instant::now() + PATIENCE;
     let mut code = None;
     while Instant::now() < until {
@@ -95,11 +100,18 @@ pub(crate) fn ended(mut command: Command) -> Ended {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     drop(child.kill());
-    let Output { stdout, stderr, .. } = child.wait_with_output().unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    child.wait().unwrap();
     Ended {
         code,
-        stdout: text(&stdout),
-        stderr: text(&stderr),
+        stdout: stdout.join().unwrap(),
+        stderr: stderr.join().unwrap(),
     }
+}
+
+fn read_in_background(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        pipe.unwrap().read_to_end(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
 }
