@@ -32,7 +32,7 @@ fn output(number: usize) -> String {
 /// The refs that a text names.
 fn refs_in(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    for mark in ["ref_id", "ref=", "is behind "] {
+    for mark in ["ref_id", "ref=", "is behind ", "are behind "] {
         for (at, _) in text.match_indices(mark) {
             let rest = text.get(at + mark.len()..).unwrap_or_default();
             let line = rest.split(['\n', ']', ')']).next().unwrap_or_default();

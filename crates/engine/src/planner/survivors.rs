@@ -51,6 +51,7 @@ pub(super) fn survivors(
     let weigh = |message: &Message| policy.estimate.message(message);
     let mut chosen = kept_messages(&slots, &rules, weigh);
     keep_newest_question(&slots, &rules, &mut chosen);
+    keep_open_observation(&slots, &mut chosen);
     // A user who asks for a number of turns gets all of them, unless the window would then not
     // fit.
     if request.keep_turns.is_none() || request.excess > 0 {
@@ -145,6 +146,19 @@ fn rules(
         rules.insert(0, KeepRule::LastTurns { turns });
     }
     rules
+}
+
+/// Keeps an observation at the end in every case. The model asked for it and has not seen it yet,
+/// as it has not seen the output of an open call.
+fn keep_open_observation(slots: &[Slot], kept: &mut KeptMessages) {
+    let is_observation = |slot: &Slot| slot.message.meta.kind == Some(MessageKind::Observation);
+    if !slots.last().is_some_and(is_observation) {
+        return;
+    }
+    let newest = slots.len() - 1;
+    if !kept.after_summary.contains(&newest) {
+        kept.after_summary.push(newest);
+    }
 }
 
 /// Keeps the newest user message in every case: after the summary, unless the policy keeps nothing

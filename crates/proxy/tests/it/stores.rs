@@ -21,7 +21,7 @@ pub(crate) enum Wrong {
     Slow(Duration),
     /// Nothing can be written.
     ReadOnly,
-    /// What waited cannot be written, but for the first time.
+    /// Nothing that waited can be written.
     Late,
     /// Nothing.
     Never,
@@ -32,7 +32,6 @@ pub(crate) struct Failing {
     inner: MemoryStore,
     wrong: Wrong,
     calls: AtomicU64,
-    writes: AtomicU64,
     /// The thread that made it, and how often that one called.
     maker: ThreadId,
     by_maker: AtomicU64,
@@ -46,7 +45,6 @@ impl Failing {
             inner: MemoryStore::new(),
             wrong,
             calls: AtomicU64::new(0),
-            writes: AtomicU64::new(0),
             maker: std::thread::current().id(),
             by_maker: AtomicU64::new(0),
             read_only: AtomicBool::new(false),
@@ -166,8 +164,7 @@ impl Store for Failing {
 
     fn write(&self, session: &SessionId, writes: &[Write]) -> Result<()> {
         self.call(true)?;
-        let before = self.writes.fetch_add(1, Ordering::Relaxed);
-        if matches!(self.wrong, Wrong::Late) && before > 0 {
+        if matches!(self.wrong, Wrong::Late) {
             return Err(Error::Full);
         }
         self.inner.write(session, writes)
