@@ -59,13 +59,13 @@ async fn stored(served: &Served, id: &str) -> String {
     }
 }
 
-/// Everything that can be read from the refs of a window: what they hold, and what the refs in
-/// that hold.
+/// Everything that can be read from the refs of a window in three steps: removed messages with the
+/// list of all earlier ones, these earlier messages, and outputs that were cut in them.
 async fn readable(served: &Served, window: &str) -> String {
     let mut known = BTreeSet::new();
     let mut all = String::new();
     let mut next = refs_in(window);
-    for _ in 0..2 {
+    for _ in 0..3 {
         let mut further = BTreeSet::new();
         for id in next {
             if known.insert(id.clone()) {
