@@ -169,13 +169,16 @@ def row(name: str, sums: Counter[str], whole: Counter[str]) -> str:
 
 
 def is_about(told: str, made: str) -> bool:
-    """True if all figures of a row are within a tenth: sessions that are made from the files of a
-    repository change with them."""
+    """True if tokens and cost of a row are within a tenth, and its counts within a tenth of all
+    names: sessions that are made from the files of a repository change with them."""
     def figures(line: str) -> list[float]:
         return [float(cell) for cell in line.split("|")[2:-1]]
 
-    pairs = zip(figures(told), figures(made), strict=True)
-    return all(abs(one - other) <= max(0.1 * other, 0.05 if other < 5 else 5) for one, other in pairs)
+    names = sum(figures(made)[-3:])
+    shares = {1, 2}  # Tokens and cost; the other columns are counts.
+    pairs = enumerate(zip(figures(told), figures(made), strict=True))
+    return all(abs(one - other) <= 0.1 * (other if column in shares else names)
+               for column, (one, other) in pairs)
 
 
 def main(transcript: str, window: str = "40000", *pages: str) -> int:
