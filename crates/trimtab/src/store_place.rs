@@ -171,8 +171,8 @@ fn shared_options(
 }
 
 #[cfg(not(feature = "shared"))]
-fn rehearse_shared(_: &str, _: Option<&str>, _: &ServerVariables) -> Result<()> {
-    Ok(())
+fn rehearse_shared(database: &str, blobs: Option<&str>, variables: &ServerVariables) -> Result<()> {
+    open_shared(database, blobs, variables, true).map(drop)
 }
 
 #[cfg(not(feature = "shared"))]
