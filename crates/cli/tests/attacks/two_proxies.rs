@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde_json::Value;
+use trimtab::store::{FolderStore, Store};
 use trimtab_model::Dialect;
 use trimtab_testkit::script::ScriptedReply;
 use trimtab_testkit::upstream::{ReplySource, Upstream, UpstreamOptions};
@@ -111,4 +112,68 @@ async fn simultaneous_proxies_send_the_same_bytes() {
         "{:?}",
         upstream.violations()
     );
+}
+
+/// An output of another length in each round, with lines of different lengths: a view that may be
+/// one token longer is cut at another place.
+fn uneven_output(number: usize) -> String {
+    let words = |at: usize| "word ".repeat(1 + (at * 7 + number) % 9);
+    let line = |at: usize| format!("{at} of {number}: {}\n", words(at));
+    (0..200 + number * 137 % 900).map(line).collect()
+}
+
+/// What a model gets in a conversation whose requests reach `proxies` proxies in no order.
+async fn windows(dialect: Dialect, proxies: usize, store: &Path) -> Vec<Vec<u8>> {
+    let upstream = upstream().await;
+    let proxies: Vec<Served> = (0..proxies).map(|_| serve(&upstream, store)).collect();
+    let mut body = with_output(dialect, 3_000);
+    let mut windows = Vec::new();
+    for number in 0..REQUESTS {
+        let served = &proxies[number * number % proxies.len()];
+        windows.push(sent(served, &upstream, dialect, &body, &number.to_string()).await);
+        let output = uneven_output(number);
+        with_call(dialect, &mut body, &format!("call_{number}"), &output);
+    }
+    windows
+}
+
+/// Creates the sessions of one store in another one, with nothing in them: both generate the same
+/// refs.
+fn create_sessions(from: &Path, to: &Path) {
+    let (from, to) = (
+        FolderStore::open(from).unwrap(),
+        FolderStore::open(to).unwrap(),
+    );
+    to.restore_secret(&from.secret().unwrap()).unwrap();
+    for info in from.sessions().unwrap() {
+        let minter = from.ref_minter(&info.session).unwrap().unwrap();
+        to.restore_session(&info, &minter).unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_proxies_send_what_one_proxy_sends() {
+    for dialect in Dialect::ALL {
+        let home = tempfile::tempdir().unwrap();
+        let (shared, single) = (home.path().join("shared"), home.path().join("single"));
+        let by_three = windows(dialect, 3, &shared).await;
+        create_sessions(&shared, &single);
+        let by_one = windows(dialect, 1, &single).await;
+        for (number, (window, expected)) in by_three.iter().zip(&by_one).enumerate() {
+            let (window, expected) = (
+                String::from_utf8_lossy(window),
+                String::from_utf8_lossy(expected),
+            );
+            let differs = window
+                .bytes()
+                .zip(expected.bytes())
+                .position(|(a, b)| a != b);
+            assert_eq!(
+                window.len(),
+                expected.len(),
+                "{dialect} {number}: differs from byte {differs:?} on"
+            );
+            assert_eq!(differs, None, "{dialect} {number}");
+        }
+    }
 }

@@ -50,6 +50,9 @@ pub struct ConversationState<'a> {
     pub dialect: Dialect,
     /// What is known about the next call.
     pub call: &'a CallConditions<'a>,
+    /// The same without calibration and usage. Several processes may serve one conversation, and
+    /// each learns something else; decisions by these conditions are the same in all of them.
+    pub uncalibrated: &'a CallConditions<'a>,
 }
 
 impl<'a> ConversationState<'a> {
@@ -73,6 +76,7 @@ impl<'a> ConversationState<'a> {
             opening: log.opening(),
             dialect: projection.dialect(),
             call,
+            uncalibrated: call,
         }
     }
 

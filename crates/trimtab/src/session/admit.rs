@@ -91,7 +91,7 @@ impl Session {
                     .and_then(|repeats| repeats.shown_before(&self.projection, &output)),
                 spill: spill.as_ref(),
             };
-            let (view, takes) = self.plain_conditions(|conditions| {
+            let (view, takes) = self.with_uncalibrated(|conditions| {
                 let weigh = |measure: &Measure| conditions.weigh(measure);
                 // Earlier outputs of this message are not in the projection yet.
                 let used = weigh(self.projection.total()).saturating_add(round);

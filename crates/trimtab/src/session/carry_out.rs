@@ -42,42 +42,47 @@ impl Session {
     ) -> Result<T, SessionError> {
         // Builds the window, so that the borrow below can share it with the rest of the projection.
         self.projection.window()?;
-        Ok(self.conditions(|call| {
-            decision(&ConversationState {
-                sent: self.sent,
-                archive_from: self.archive_from,
-                ..ConversationState::new(&self.projection, &self.setup.policy, call)
-            })
+        let calibration = &self.setup.calibration;
+        let tokens = |measure: &Measure| calibration.tokens(measure);
+        let cliffs = self.cliffs();
+        let call = CallConditions {
+            usage: self.usage,
+            ..self.conditions_by(&tokens, &cliffs)
+        };
+        let uncalibrated = self.conditions_by(&Measure::tokens, &cliffs);
+        Ok(decision(&ConversationState {
+            sent: self.sent,
+            archive_from: self.archive_from,
+            uncalibrated: &uncalibrated,
+            ..ConversationState::new(&self.projection, &self.setup.policy, &call)
         }))
     }
 
-    /// Runs a decision on everything except the conversation.
-    pub(super) fn conditions<T>(&self, decision: impl FnOnce(&CallConditions<'_>) -> T) -> T {
-        let calibration = &self.setup.calibration;
-        self.conditions_by(&|measure| calibration.tokens(measure), decision)
-    }
-
-    /// The same without calibration, for a decision that is made without asking the store. Two
-    /// processes that serve one session learn different calibrations, and must decide alike.
-    pub(super) fn plain_conditions<T>(&self, decision: impl FnOnce(&CallConditions<'_>) -> T) -> T {
-        self.conditions_by(&Measure::tokens, decision)
-    }
-
-    fn conditions_by<T>(
+    /// Runs a decision on the conditions of the next call, without calibration and usage. Several
+    /// processes may serve one session, and each learns something else, but all must decide alike.
+    pub(super) fn with_uncalibrated<T>(
         &self,
-        tokens: &dyn Fn(&Measure) -> u64,
         decision: impl FnOnce(&CallConditions<'_>) -> T,
     ) -> T {
+        decision(&self.conditions_by(&Measure::tokens, &self.cliffs()))
+    }
+
+    /// The conditions of the next call by an estimate of tokens, without usage.
+    fn conditions_by<'a>(
+        &self,
+        tokens: &'a dyn Fn(&Measure) -> u64,
+        cliffs: &'a [PriceCliff],
+    ) -> CallConditions<'a> {
         let weigh = |measure: &Measure| planner::conservative_tokens(tokens(measure), measure);
         let limits = &self.setup.limits;
-        decision(&CallConditions {
+        CallConditions {
             window: limits.window,
             max_output: self.lowered_reserve.or(limits.max_output),
             bytes: limits.bytes,
             tools: weigh(&self.setup.tools),
             first_ref: self.first_ref.as_ref().map_or(0, weigh),
             can_retrieve: self.setup.retrieval.is_some(),
-            usage: self.usage,
+            usage: None,
             tokens,
             cold: self.cold,
             rates: self
@@ -85,8 +90,8 @@ impl Session {
                 .prices
                 .as_ref()
                 .map_or_else(TokenRates::default, rates),
-            cliffs: &self.cliffs(),
-        })
+            cliffs,
+        }
     }
 
     /// The prompt lengths at which the price rises.

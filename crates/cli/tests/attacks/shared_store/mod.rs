@@ -9,7 +9,7 @@ mod tenants;
 mod verbs;
 
 use serde_json::Value;
-use trimtab_model::{Dialect, Usage};
+use trimtab_model::Dialect;
 use trimtab_testkit::script::ScriptedReply;
 use trimtab_testkit::servers::{FaultyRelay, ObjectServer, PostgresServer};
 use trimtab_testkit::upstream::{ReplySource, Upstream, UpstreamOptions};
@@ -64,14 +64,9 @@ fn relayed_place(server: &PostgresServer) -> (SharedPlace, FaultyRelay) {
     (place, relay)
 }
 
-/// A model that reports no usage. Otherwise each proxy would learn how it counts, and windows would
-/// depend on which proxy learned what.
+/// A model that reports usage, so that each proxy learns how it counts.
 async fn upstream() -> Upstream {
-    let reply = ScriptedReply {
-        usage: Some(Usage::default()),
-        ..ScriptedReply::text("I see.")
-    };
-    let options = UpstreamOptions::new(ReplySource::with(move |_| reply.clone()));
+    let options = UpstreamOptions::new(ReplySource::with(|_| ScriptedReply::text("I see.")));
     Upstream::start(options).await.unwrap()
 }
 

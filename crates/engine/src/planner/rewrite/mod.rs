@@ -20,12 +20,11 @@ mod words;
 
 use std::collections::HashSet;
 
-use trimtab_model::estimate::Measure;
 use trimtab_model::{Output, Part, Role};
 
 use super::draft::{CompactionDraft, CompactionRequest, DraftContent};
 use super::survivors::Survivors;
-use super::{CallConditions, ConversationState};
+use super::ConversationState;
 use crate::budget::percent;
 use crate::compaction::keep_rules::KeptMessages;
 use crate::observation::show;
@@ -37,7 +36,9 @@ use excerpt::{NameInterest, excerpt};
 use hidden::{BlockRoom, hidden_output_lines};
 use reductions::Reductions;
 use segments::{Segment, SurveyedOutput, WindowSurvey};
-use switch::{SwitchPoint, SwitchReason, possible_switch_point, switch_point, was_read_too_often};
+use switch::{
+    SwitchPoint, SwitchReason, overfull, possible_switch_point, switch_point, was_read_too_often,
+};
 use words::MessageWords;
 
 use account::RewriteAccount;
@@ -72,27 +73,25 @@ pub(super) fn rewrite(conversation: &ConversationState<'_>) -> Option<Compaction
     }
     let total = conversation.window.measures().total();
     let (calls, since) = calls(conversation);
-    // Two processes that serve one session learn different calibrations. Optional rewrites are
-    // decided without calibration, so that both decide alike.
-    let uncorrected = |measure: &Measure| measure.tokens();
-    let plain = CallConditions {
-        tokens: &uncorrected,
-        ..*conversation.call
-    };
-    let plain = ConversationState {
-        call: &plain,
+    // Decided without calibration, so that all processes that serve this conversation decide alike.
+    // Only a window that would not fit by what this process has learned is decided by that.
+    let uncalibrated = ConversationState {
+        call: conversation.uncalibrated,
         ..*conversation
     };
-    let call = conversation.call;
-    let forced = switch_point(settings, call, call.weigh(&total));
-    let (due, conversation) = if let Some(due) = forced {
-        (due, conversation)
-    } else {
-        let call = plain.call;
+    let plain = uncalibrated.call;
+    let weight = plain.weigh(&total);
+    let optional = || {
         let newest = conversation.projection.journal().newest_compaction();
         let left = newest.map_or(0, |plan| plan.tokens_after);
-        let due = possible_switch_point(settings, call, call.weigh(&total), (since, left))?;
-        (due, &plain)
+        possible_switch_point(settings, plain, weight, (since, left))
+    };
+    let (due, conversation) = if let Some(due) = switch_point(settings, plain, weight) {
+        (due, &uncalibrated)
+    } else if let Some(due) = overfull(conversation.call, &total) {
+        (due, conversation)
+    } else {
+        (optional()?, &uncalibrated)
     };
     let survey = WindowSurvey::new(conversation);
     let views = CompiledViews::new(&policy.views).unwrap_or_default();

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use trimtab_model::estimate::Measure;
+
 use crate::budget::percent;
 use crate::planner::CallConditions;
 use crate::policy::RewriteAgeing;
@@ -101,6 +103,17 @@ pub(super) fn switch_point(
     let cold = conditions.cold && total > settings.cold_mark(room);
     // A price cliff first: it costs money with the very next call.
     cliff(conditions, total).or_else(|| cold.then(|| due(SwitchReason::Cold)))
+}
+
+/// The switch point of a window that does not fit; none if it fits.
+pub(super) fn overfull(conditions: &CallConditions<'_>, total: &Measure) -> Option<SwitchPoint> {
+    conditions.window?;
+    let room = conditions.messages_room();
+    (conditions.weigh(total) > room).then_some(SwitchPoint {
+        switch: SwitchReason::HighWater,
+        room,
+        rates: conditions.rates,
+    })
 }
 
 /// A switch point because old text may have been read too often, in `calls` calls since a rewrite

@@ -45,11 +45,18 @@ export function matchCalls(film, calls) {
   return { byColumn, readBack };
 }
 
+/** Names a column by the call that the client made, because the client counts no others. */
+function callTitle(columns, readBack, number) {
+  const hiddenBefore = [...readBack].filter((hidden) => hidden < number).length;
+  const ofClient = `${count(number + 1 - hiddenBefore)} of ${count(columns - readBack.size)}`;
+  return readBack.has(number) ? `Hidden call before call ${ofClient}` : `Call ${ofClient}`;
+}
+
 export function callText({ film, byColumn, readBack }, number) {
   const column = film.columns[number];
   if (!column) return [element("p", { class: "soft" }, "No call yet.")];
   const call = byColumn[number];
-  const lines = [element("p", {}, element("strong", {}, `Call ${number + 1} of ${film.columns.length}`),
+  const lines = [element("p", {}, element("strong", {}, callTitle(film.columns.length, readBack, number)),
     call ? `, ${clock(call.time_ms)}` : "", `: ${count(column.tokens)} tokens of messages were sent`,
     column.whole > column.tokens ? `, instead of ${count(column.whole)}.` : ".")];
   if (readBack.has(number)) {

@@ -99,12 +99,14 @@ class SessionView {
     }
     const saved = entry.tokens_without - entry.tokens_with;
     const { film, calls } = this.data;
-    const earlier = film.columns.length - matchCalls(film, calls).readBack.size - entry.calls;
+    const hidden = matchCalls(film, calls).readBack.size;
+    const earlier = film.columns.length - hidden - entry.calls;
     this.cache = element("dd", {});
     return tiles(
       tile("Window", short(entry.tokens_now),
         [entry.window > 0 ? `of ${short(entry.window)} tokens` : "tokens", meter(entry)]),
       tile("Calls", count(entry.calls), `${plural(messages, "message")}` +
+        (hidden > 0 ? `; ${plural(hidden, "hidden call")} to read outputs back` : "") +
         (earlier > 0 ? `; ${plural(earlier, "earlier call")} not managed here` : "")),
       tile("Tokens saved", short(saved), `${percent(saved, entry.tokens_without)} of what came`, saved < 0 ? "bad" : ""),
       tile("Money saved", entry.is_priced ? cents(entry.saved) : "unknown", spentText(entry, entry.over_window),
