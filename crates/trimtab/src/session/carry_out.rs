@@ -325,13 +325,12 @@ impl Session {
         plan: Plan,
         event: SessionEvent,
     ) -> Result<bool, SessionError> {
-        // Copied, because the closure would borrow the session that is changed below.
-        let calibration = self.setup.calibration.clone();
         let bound = self.setup.policy.compaction.bound_reasoning;
         // A plan that waited for a summary does not know the reasoning that came since.
         let plan = planner::update_plan(plan, self.projection.slots(), bound);
         let before = self.projection.window()?.messages().len();
-        let Some(plan) = self.shrink(plan, |measure| calibration.tokens(measure))? else {
+        // Without calibration: later rewrites depend on the figures of this plan.
+        let Some(plan) = self.shrink(plan, Measure::tokens)? else {
             return Ok(false);
         };
         // An answer that is in flight was made for the window before.

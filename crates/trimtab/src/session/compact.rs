@@ -176,9 +176,9 @@ impl Session {
 
     /// The tokens that a plan would save, and the tokens before; none if it saves nothing.
     fn gain(&mut self, plan: &Plan) -> Result<Option<(u64, u64)>, SessionError> {
-        let calibration = self.setup.calibration.clone();
-        let tokens = |measure: &Measure| calibration.tokens(measure);
-        let plan = self.projection.would_shrink(plan.clone(), tokens)?;
+        let plan = self
+            .projection
+            .would_shrink(plan.clone(), Measure::tokens)?;
         Ok(plan.map(|plan| (plan.tokens_before - plan.tokens_after, plan.tokens_before)))
     }
 

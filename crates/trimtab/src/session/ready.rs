@@ -66,7 +66,9 @@ impl Session {
     /// The limits of each of `calls` answers of the retrieval tools to one request, so that they
     /// fit the window.
     pub fn retrieval_limits(&self, calls: usize) -> AnswerLimits {
-        self.with_uncalibrated(|conditions| AnswerLimits::for_room(conditions.messages_room(), calls))
+        self.with_uncalibrated(|conditions| {
+            AnswerLimits::for_room(conditions.messages_room(), calls)
+        })
     }
 
     /// Starts a new call of the model, which may be repeated as often as the policy allows. Call it

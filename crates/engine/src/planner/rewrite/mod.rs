@@ -22,9 +22,9 @@ use std::collections::HashSet;
 
 use trimtab_model::{Output, Part, Role};
 
+use super::ConversationState;
 use super::draft::{CompactionDraft, CompactionRequest, DraftContent};
 use super::survivors::Survivors;
-use super::ConversationState;
 use crate::budget::percent;
 use crate::compaction::keep_rules::KeptMessages;
 use crate::observation::show;

@@ -399,8 +399,8 @@ impl Branch {
 
     /// Runs the policy at these moments. Returns the first plan that waits for a summary.
     ///
-    /// Fails only if another process wrote to the conversation: its writes must be read, or this
-    /// request would be sent without a plan that the other process makes.
+    /// Fails only if the store does. After a conflict, the writes of another process must be read, or
+    /// this request would be sent without a plan that the other process makes.
     pub(crate) fn check(
         &mut self,
         moments: &[Moment],
@@ -413,7 +413,7 @@ impl Branch {
             match self.session.check(*moment).map_err(BranchError::from) {
                 Ok(None) => {}
                 Ok(pending) => return Ok(pending),
-                Err(conflict) if conflict.is_conflict() => return Err(conflict),
+                Err(error @ BranchError::Session(SessionError::Store(_))) => return Err(error),
                 // Other errors are dropped here: the window without the plan is still valid, and
                 // one that must become smaller fails again, with more detail, when it is built.
                 Err(_) => {}

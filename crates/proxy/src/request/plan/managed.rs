@@ -14,7 +14,7 @@ use super::PlanningJob;
 use crate::config::{ProxyMode, SummaryMode};
 use crate::conversation::branch::{Branch, BranchError, ComposeOptions, OutgoingBody};
 use crate::conversation::client_sessions::{ClientSession, LoadedBranches};
-use crate::conversation::durability::UnflushedWrites;
+use crate::conversation::durability::{UnflushedWrites, is_conflict};
 use crate::conversation::token_renewal::IncomingConversation;
 use crate::models::{KnownModel, ModelKey};
 use crate::prefix_cache::parsed_bodies::BodyReading;
@@ -228,7 +228,15 @@ impl ManagedRequest {
             let moments = [Moment::AfterOutputs, Moment::BeforeCall];
             // After outputs both moments are due, in this order; else only the second.
             let moments = moments.get(usize::from(!after_outputs)..);
-            self.pending = branch.check(moments.unwrap_or_default())?;
+            self.pending = match branch.check(moments.unwrap_or_default()) {
+                // The plan was not made. The window without it is still valid, so it is sent, but
+                // the failure counts.
+                Err(BranchError::Session(SessionError::Store(error))) if !is_conflict(&error) => {
+                    self.job.store_failed(&error);
+                    None
+                }
+                checked => checked?,
+            };
         }
         Ok(())
     }
