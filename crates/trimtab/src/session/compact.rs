@@ -139,7 +139,8 @@ impl Session {
         let is_empty = text.is_none() && !answers.is_empty();
         let failed = failed.or_else(|| is_empty.then(|| without_text(answers).to_string()));
         let finished = draft.finish(answer);
-        let is_too_large = matches!(finished.refusal, Some(SummaryRefusal::TooLarge { .. }));
+        let fallback = self.setup.policy.compaction.fallback;
+        let may_replace = finished.may_replace_failed_summary(fallback);
         let refused = finished.refusal.map(|refusal| refusal.to_string());
         let mut event = SessionEvent {
             kind: SessionEventKind::Compacted,
@@ -151,9 +152,7 @@ impl Session {
         };
         let judged = self.last_true_tokens();
         let asked_in_vain = !event.by_model && !answers.is_empty() && !draft.is_forced();
-        // A summary larger than what it would replace shows that there is nothing to gain.
-        let no_gain = finished.is_silent || is_too_large;
-        let done = if asked_in_vain && (no_gain || !self.setup.policy.compaction.fallback) {
+        let done = if asked_in_vain && !may_replace {
             self.report_no_op(event)?;
             false
         } else if draft.is_forced() || self.is_worth_it(&finished.plan)? {

@@ -38,6 +38,16 @@ pub struct FinishedCompaction {
     pub coverage: Option<Coverage>,
 }
 
+impl FinishedCompaction {
+    /// True if it may be carried out although a model was asked and wrote no usable summary.
+    /// `fallback` is true if the policy wants a summary without a model then.
+    pub fn may_replace_failed_summary(&self, fallback: bool) -> bool {
+        // A summary larger than what it would replace shows that there is nothing to gain.
+        let is_too_large = matches!(self.refusal, Some(SummaryRefusal::TooLarge { .. }));
+        fallback && !self.is_silent && !is_too_large
+    }
+}
+
 /// The texts that take the place of the replaced messages.
 #[derive(Default)]
 struct WrittenSummary {
