@@ -15,7 +15,8 @@ pub(crate) fn run(servers: &Servers) {
     let runtime = runtime();
     let models = [WIDE, NARROW].into_iter();
     for (model, rounds) in models.flat_map(|model| ROUNDS.map(|rounds| (model, rounds))) {
-        let mut talk = Talk::new(model, &format!("growth {rounds}"), 4).of_rounds(rounds);
+        let mut talk =
+            Talk::new(model, &format!("growth {rounds} of {model}"), 4).of_rounds(rounds);
         let mut candidates = [
             ("no proxy", Sender::new(servers.direct), Times::default()),
             (

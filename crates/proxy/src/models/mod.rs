@@ -1,26 +1,26 @@
 //! What is known about the models that requests ask for: from the catalogue, the settings, and
 //! what the proxy learned from errors and usage.
 
+pub(crate) mod catalogue_lookups;
 pub(crate) mod learned;
 pub(crate) mod silent_truncation;
 
 use std::sync::{Mutex, PoisonError};
 
-use hashlink::LruCache;
 use trimtab_model::estimate::Calibration;
 use trimtab_store::Store;
 use trimtab_wire::catalogue::{Catalogue, ModelInfo};
 
 use crate::config::ModelRule;
-use learned::{LearnedModel, LearnedModels, MODELS, NAME};
+use catalogue_lookups::CatalogueLookups;
+use learned::{LearnedModel, LearnedModels, NAME};
 
-/// The catalogue with learned limits and a cache of lookups.
+/// The catalogue with learned limits.
 pub(crate) struct ModelTable(Mutex<ModelTableState>);
 
 struct ModelTableState {
-    catalogue: Catalogue,
+    catalogue: CatalogueLookups,
     learned: LearnedModels,
-    lookups: LruCache<String, Option<ModelInfo>>,
 }
 
 /// The limits of a model at an upstream.
@@ -42,9 +42,8 @@ impl ModelTable {
     /// A table with a catalogue and limits that were learned before.
     pub(crate) fn new(catalogue: Catalogue, learned: LearnedModels) -> Self {
         Self(Mutex::new(ModelTableState {
-            catalogue,
+            catalogue: CatalogueLookups::new(catalogue),
             learned,
-            lookups: LruCache::new(MODELS),
         }))
     }
 
@@ -56,7 +55,7 @@ impl ModelTable {
         rule: Option<&ModelRule>,
     ) -> KnownModel {
         let mut state = self.state();
-        let found = state.find(model);
+        let found = state.catalogue.find(model);
         let learned = state.learned.get(&key((upstream, model)));
         let learned = learned.map_or([None; 3], |learned| {
             [learned.window, learned.cut, learned.refused]
@@ -167,23 +166,9 @@ fn key(model_key: ModelKey<'_>) -> (String, String) {
     (model_key.0.to_owned(), model_key.1.to_owned())
 }
 
-impl ModelTableState {
-    fn find(&mut self, model: &str) -> Option<ModelInfo> {
-        // A body can have a name of megabytes, which must not stay in memory.
-        if model.len() > NAME {
-            return None;
-        }
-        if let Some(found) = self.lookups.get(model) {
-            return found.clone();
-        }
-        let found = self.catalogue.find(model).ok().map(|found| found.model);
-        self.lookups.insert(model.to_owned(), found.clone());
-        found
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::learned::MODELS;
     use super::*;
 
     fn empty() -> ModelTable {
@@ -211,7 +196,7 @@ mod tests {
         assert_eq!(models.model_limits("u", &name, None).window, None);
         assert!(!models.learn_window(("u", &name), 8_000));
         let state = models.state();
-        assert!(state.lookups.is_empty() && state.learned.is_empty());
+        assert!(state.catalogue.is_empty() && state.learned.is_empty());
     }
 
     #[test]

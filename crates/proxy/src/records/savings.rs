@@ -13,6 +13,7 @@ use serde::Serialize;
 use trimtab_model::{SavedTokens, Usage};
 use trimtab_wire::catalogue::{Catalogue, ModelInfo};
 
+use crate::models::catalogue_lookups::CatalogueLookups;
 use crate::records::record::{Record, RecordAction};
 
 /// The assumed lifetime of a prompt in a cache of unknown lifetime.
@@ -23,7 +24,7 @@ const SESSIONS: usize = 4_096;
 
 /// The savings so far.
 pub struct Savings {
-    catalogue: Catalogue,
+    catalogue: CatalogueLookups,
     sessions: HashMap<String, SessionSavings>,
     /// The older generation. A session moves back when it is used again.
     older_sessions: HashMap<String, SessionSavings>,
@@ -92,7 +93,7 @@ impl Savings {
     /// Starts with nothing saved and takes prices from `catalogue`.
     pub fn new(catalogue: Catalogue) -> Self {
         Self {
-            catalogue,
+            catalogue: CatalogueLookups::new(catalogue),
             sessions: HashMap::new(),
             older_sessions: HashMap::new(),
             total: SavingsTotal::default(),
@@ -186,9 +187,9 @@ impl Savings {
     }
 
     /// The model of that name, if its price is known.
-    pub(crate) fn priced(&self, name: &str) -> Option<ModelInfo> {
-        let found = self.catalogue.find(name).ok()?;
-        Some(found.model).filter(|model| model.prices.is_some())
+    pub(crate) fn priced(&mut self, name: &str) -> Option<ModelInfo> {
+        let found = self.catalogue.find(name)?;
+        Some(found).filter(|model| model.prices.is_some())
     }
 }
 

@@ -123,7 +123,7 @@ impl ClientSession {
         }
         // A fork copies from the store, so the store must be up to date.
         branches.flush()?;
-        if let Some(number) = self.follow(branches, store, chain, setup)? {
+        if let Some(number) = self.follow(branches, store.as_ref(), chain)? {
             return Ok(number);
         }
         self.fork_branch(branches, store, chain, setup, came)
@@ -171,9 +171,8 @@ impl ClientSession {
     fn follow(
         &self,
         branches: &mut LoadedBranches,
-        store: &Arc<dyn Store>,
+        store: &dyn Store,
         chain: &FingerprintChain,
-        setup: &Setup,
     ) -> Result<Option<usize>, SessionError> {
         let Some((from, beginning)) = branches.fork(chain) else {
             return Ok(None);
@@ -182,14 +181,16 @@ impl ClientSession {
             return Ok(None);
         };
         let id = self.id(number)?;
-        fork::copy(store.as_ref(), &self.id(from)?, beginning, &id, has)?;
-        // The copy in memory is shorter than the one in the store now, so it is opened again.
-        branches.loaded.retain(|(known, _)| *known != number);
-        let Some(mut branch) = Branch::open(store, id, setup.clone())? else {
+        fork::copy(store, &self.id(from)?, beginning, &id, has)?;
+        let Some(branch) = branches.get(number) else {
             return Ok(None);
         };
+        // The copy in memory is shorter than the one in the store now.
+        if let Err(error) = branch.catch_up(store) {
+            branches.forget(number);
+            return Err(error);
+        }
         branch.mark_as_copy(from);
-        branches.loaded.push((number, branch));
         Ok(Some(number))
     }
 
