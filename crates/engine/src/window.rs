@@ -168,7 +168,7 @@ impl Projection {
         &self.builder.slots.slots
     }
 
-    pub(crate) fn dialect(&self) -> Dialect {
+    pub fn dialect(&self) -> Dialect {
         self.builder.options.dialect
     }
 

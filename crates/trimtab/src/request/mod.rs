@@ -104,8 +104,9 @@ fn sent_entries(entries: &[WindowEntry]) -> Vec<SentMessage> {
 /// The next turn of the user can use it again.
 pub fn loop_lost_reasoning(projection: &Projection) -> bool {
     let stripped = projection.journal().reasoning_stripped_before();
-    // Usually nothing was removed. Then the log need not be walked on every call.
-    if stripped == 0 {
+    // Only Messages has this rule, and usually nothing was removed. Then the log need not be walked
+    // on every call.
+    if stripped == 0 || projection.dialect() != Dialect::Messages {
         return false;
     }
     let log = projection.log().messages();
