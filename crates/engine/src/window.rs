@@ -168,6 +168,7 @@ impl Projection {
         &self.builder.slots.slots
     }
 
+    /// The dialect of its windows.
     pub fn dialect(&self) -> Dialect {
         self.builder.options.dialect
     }
