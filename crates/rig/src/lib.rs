@@ -46,7 +46,8 @@ impl RigContext {
     pub fn tools(&self) -> [PortableDynamicTool; 2] {
         let defined = serde_json::from_slice(&self.session.retrieval_tools());
         let defined: Value = defined.unwrap_or_default();
-        [0, 1].map(|at| self.tool(&defined[at]["function"]))
+        let definition = |at: usize| defined.get(at).and_then(|tool| tool.get("function"));
+        [0, 1].map(|at| self.tool(definition(at).unwrap_or(&Value::Null)))
     }
 
     fn tool(&self, definition: &Value) -> PortableDynamicTool {

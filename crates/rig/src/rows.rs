@@ -73,8 +73,8 @@ impl HostRows {
                 "description": tool.description, "parameters": tool.parameters}})
         });
         let mut body = json!({"messages": self.rows, "tools": tools.collect::<Vec<_>>()});
-        if let Some(limit) = request.max_tokens {
-            body["max_tokens"] = limit.into();
+        if let (Some(limit), Some(fields)) = (request.max_tokens, body.as_object_mut()) {
+            fields.insert("max_tokens".to_owned(), limit.into());
         }
         body.to_string().into_bytes()
     }
@@ -82,7 +82,7 @@ impl HostRows {
     /// The messages of a window: the host's own where they are unchanged.
     pub(crate) fn messages(&self, window: &BoundWindow, own: &[Message]) -> Option<Vec<Message>> {
         let body: Value = serde_json::from_slice(&window.body).ok()?;
-        let rows = body["messages"].as_array()?.iter();
+        let rows = body.get("messages")?.as_array()?.iter();
         let mut made = Vec::new();
         let mut open = None;
         let mut behind = None;
@@ -173,8 +173,8 @@ fn assistant_row(content: &[AssistantContent]) -> Value {
     });
     let calls: Vec<Value> = calls.collect();
     let mut row = json!({"role": "assistant", "content": text});
-    if !calls.is_empty() {
-        row["tool_calls"] = calls.into();
+    if let Some(fields) = row.as_object_mut().filter(|_| !calls.is_empty()) {
+        fields.insert("tool_calls".to_owned(), calls.into());
     }
     row
 }

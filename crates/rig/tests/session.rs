@@ -1,6 +1,12 @@
 //! An agent of rig against the scripted provider of all adapters: two dozen rounds of two parallel
 //! calls, outputs up to 5 MB, a window of 20,000 tokens, and one line read back by its ref.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests fail as tests do"
+)]
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
