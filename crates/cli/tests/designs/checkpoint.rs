@@ -71,15 +71,7 @@ async fn output_that_a_marker_would_make_longer_stays() {
 async fn cut_output_names_the_call_that_gives_it_back() {
     for dialect in Dialect::ALL {
         let mut talk = proxied(dialect, &["--window", "400k"]).await;
-        let seen = talk.send_round(&[&log(4_000)]).await;
-        let id = ref_in(&outputs(&seen)[0]).unwrap();
-        let asks = json!({"ref_id": id, "offset": 2_000, "limit": 1});
-        talk.answers
-            .say(ScriptedReply::call("tool_output_cache", asks));
-        let seen = talk.send().await;
-        let given = outputs(&seen).pop().unwrap();
-        let line = log(4_000).lines().nth(2_000).unwrap().to_owned();
-        assert!(given.contains(&line), "{dialect}: {given}");
+        talk.expect_cut_output_is_given_back().await;
     }
 }
 
@@ -314,10 +306,7 @@ async fn replaced_messages_are_behind_a_ref_in_the_summary() {
         let summary = summary.iter().find(|line| line.contains("SHORT-SUMMARY"));
         let id = ref_in(summary.unwrap()).unwrap();
         let asks = json!({"ref_id": id, "pattern": "FIRST-OUTPUT"});
-        talk.answers
-            .say(ScriptedReply::call("tool_output_cache_grep", asks));
-        let seen = talk.send().await;
-        let found = outputs(&seen).pop().unwrap();
+        let found = talk.read_back("tool_output_cache_grep", asks).await;
         assert!(found.contains("FIRST-OUTPUT"), "{dialect}: {found}");
     }
 }

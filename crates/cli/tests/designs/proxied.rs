@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use trimtab_model::Dialect;
+use trimtab_testkit::script::ScriptedReply;
 use trimtab_testkit::upstream::{ReceivedRequest, Upstream};
 
 use crate::run::{PATIENCE, Served};
-use crate::scripted::{Answers, all_text, lines, main_calls, own_calls};
-use crate::talk::{add_reply, add_round, begun, path, post};
+use crate::scripted::{Answers, all_text, lines, main_calls, outputs, own_calls, ref_in};
+use crate::talk::{add_reply, add_round, begun, log, path, post};
 
 /// A client that talks to a provider through the proxy, and sends its whole history each time.
 pub(crate) struct Proxied {
@@ -110,6 +111,23 @@ impl Proxied {
     pub(crate) async fn send_round(&mut self, outputs: &[&str]) -> Arc<ReceivedRequest> {
         self.round(outputs);
         self.send().await
+    }
+
+    /// The model calls one of our tools. Returns the answer of the tool.
+    pub(crate) async fn read_back(&mut self, tool: &str, arguments: Value) -> String {
+        self.answers.say(ScriptedReply::call(tool, arguments));
+        let seen = self.send().await;
+        outputs(&seen).pop().unwrap()
+    }
+
+    /// Sends an output that is cut, and reads one of its lines by the ref that it shows.
+    pub(crate) async fn expect_cut_output_is_given_back(&mut self) {
+        let seen = self.send_round(&[&log(4_000)]).await;
+        let id = ref_in(&outputs(&seen)[0]).unwrap();
+        let asks = json!({"ref_id": id, "offset": 2_000, "limit": 1});
+        let given = self.read_back("tool_output_cache", asks).await;
+        let line = log(4_000).lines().nth(2_000).unwrap().to_owned();
+        assert!(given.contains(&line), "{given}");
     }
 
     /// What the summariser was asked.

@@ -345,10 +345,7 @@ async fn replaced_messages_are_behind_a_ref_in_the_summary() {
         let summary = summary.iter().find(|line| line.contains("SHORT-SUMMARY"));
         let id = ref_in(summary.unwrap()).unwrap();
         let asks = json!({"ref_id": id, "pattern": "FIRST-OUTPUT"});
-        talk.answers
-            .say(ScriptedReply::call("tool_output_cache_grep", asks));
-        let seen = talk.send().await;
-        let found = outputs(&seen).pop().unwrap();
+        let found = talk.read_back("tool_output_cache_grep", asks).await;
         assert!(found.contains("FIRST-OUTPUT"), "{dialect}: {found}");
     }
 }

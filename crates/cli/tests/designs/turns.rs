@@ -243,10 +243,7 @@ async fn dropped_turns_are_behind_a_ref_in_the_summary() {
     let system = system_text(&seen);
     let id = ref_in(&system).unwrap();
     let asks = json!({"ref_id": id, "pattern": "OUTPUT-1"});
-    talk.answers
-        .say(ScriptedReply::call("tool_output_cache_grep", asks));
-    let seen = talk.send().await;
-    let found = outputs(&seen).pop().unwrap();
+    let found = talk.read_back("tool_output_cache_grep", asks).await;
     assert!(found.contains("OUTPUT-1"), "{found}");
 }
 
