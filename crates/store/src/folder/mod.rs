@@ -24,6 +24,7 @@ mod spill;
 mod streams;
 mod sweep;
 
+use std::cmp::Reverse;
 use std::fmt;
 use std::fs::File;
 use std::path::Path;
@@ -242,6 +243,17 @@ impl Store for FolderStore {
 
     fn sessions(&self) -> Result<Vec<SessionInfo>> {
         self.reading(sweep::session_infos)
+    }
+
+    fn sessions_with_ref(&self, prefix: &str, id: &str) -> Result<Vec<SessionId>> {
+        // Unlike the default, this does not add up the outputs of all sessions.
+        self.reading(|db| {
+            let mut sessions = rows::sessions_with_prefix(db, prefix)?;
+            sessions.sort_by_key(|session| Reverse(session.used));
+            let names = sessions.into_iter().map(|session| session.id);
+            let may_redeem = |name: &SessionId| Self::find(db, name, id).is_ok();
+            Ok(names.filter(may_redeem).collect())
+        })
     }
 
     fn touch(&self, session: &SessionId) -> Result<()> {

@@ -11,7 +11,8 @@ use crate::{Error, Result};
 pub(super) use blobs::{BlobRow, blob, blob_id, blob_seal, image, insert_blob, replace_blob};
 pub(super) use refs::{RefRow, insert_reference, reference, references};
 pub(super) use sessions::{
-    SessionRow, children, insert_session, save_session, session, session_by_row, sessions, up, used,
+    SessionRow, children, insert_session, save_session, session, session_by_row, sessions,
+    sessions_with_prefix, up, used,
 };
 
 /// Text or bytes that may be damaged.

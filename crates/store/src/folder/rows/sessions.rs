@@ -45,6 +45,16 @@ pub(in crate::folder) fn sessions(db: &Connection) -> Result<Vec<SessionRow>> {
     query_all(db, &format!("{SESSION} ORDER BY name"), [], session_from)
 }
 
+/// The sessions whose names start with `prefix`, by name.
+pub(in crate::folder) fn sessions_with_prefix(
+    db: &Connection,
+    prefix: &str,
+) -> Result<Vec<SessionRow>> {
+    // A range of names, so that the index finds them. No name has a character after the last one.
+    let range = "WHERE name >= ?1 AND name < ?1 || char(0x10FFFF) ORDER BY name";
+    query_all(db, &format!("{SESSION} {range}"), [prefix], session_from)
+}
+
 /// A session and its parents, from the bottom up.
 pub(in crate::folder) fn up(db: &Connection, id: &SessionId) -> Result<Vec<SessionRow>> {
     let mut chain: Vec<SessionRow> = Vec::new();
