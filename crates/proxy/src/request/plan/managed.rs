@@ -255,7 +255,8 @@ impl ManagedRequest {
         // Composing may have to shrink the window at once. Then the plan that wanted a summary is
         // outdated, and the summary would come too late.
         let decided = branch.decisions();
-        self.outgoing = branch.compose(&reading.scan, &self.options)?;
+        let outgoing = branch.compose(&reading.scan, &self.options)?;
+        self.outgoing = self.job.with_reserved_body(outgoing);
         if branch.decisions() != decided {
             self.pending = None;
         }

@@ -1,0 +1,66 @@
+//! Memory that requests make the proxy use: it is counted, and clients cannot make it grow.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use trimtab_model::Dialect;
+use trimtab_proxy::RunningProxy;
+
+use crate::fake::{Reply, Upstream, post};
+use crate::talk::Talk;
+use crate::{config, proxy};
+
+const PATH: &str = "/v1/chat/completions";
+const MIB: usize = 1 << 20;
+
+/// An upstream that begins its answer at once, and ends it when `pause` milliseconds are over.
+async fn slow(pause: u64) -> Upstream {
+    Upstream::start(move |_, _| {
+        let mut reply = Reply::json(200, r#"{"choices":[{"message":{"role":"assistant","#);
+        let end = r#""content":"done"},"finish_reason":"stop"}]}"#;
+        reply.pieces.push((pause, Bytes::from(end)));
+        reply
+    })
+    .await
+}
+
+/// Waits until `is_reached` holds for the reserved bytes, and returns these; none if it never does.
+async fn memory(running: &RunningProxy, is_reached: impl Fn(u64) -> bool) -> Option<u64> {
+    for _ in 0..500 {
+        let bytes = running.report().memory_bytes;
+        if is_reached(bytes) {
+            return Some(bytes);
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    None
+}
+
+#[tokio::test]
+async fn edited_body_is_counted_while_the_answer_comes() {
+    let upstream = slow(3_000).await;
+    let (running, base) = proxy(config(&upstream.url())).await;
+    let mut talk = Talk::new(Dialect::Chat, &"x".repeat(4 * MIB));
+    // A provider would refuse this output, because nobody called for it.
+    talk.output("nobody", "out").user("go on");
+    let asking = tokio::spawn({
+        let (base, body) = (base.clone(), talk.body());
+        async move { post(&base, PATH, &[], body).await }
+    });
+    while upstream.seen().is_empty() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    // The memory for planning was returned before the request was sent.
+    let during = running.report().memory_bytes;
+    let got = asking.await.unwrap();
+    assert_eq!(got.header("x-trimtab-action"), "edited");
+    assert_ne!(upstream.seen()[0].text(), talk.body());
+    // Only the caches are left, which the request did not change any more.
+    let least = 2 * talk.body().len() as u64;
+    let after = memory(&running, |after| after + least <= during).await;
+    let now = running.report().memory_bytes;
+    assert!(
+        after.is_some(),
+        "{during} during the answer, {now} after it"
+    );
+}
