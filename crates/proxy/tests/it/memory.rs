@@ -1,10 +1,13 @@
 //! Memory that requests make the proxy use: it is counted, and clients cannot make it grow.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
+use serde_json::json;
 use trimtab_model::Dialect;
-use trimtab_proxy::RunningProxy;
+use trimtab_proxy::{Proxy, RunningProxy};
+use trimtab_store::MemoryStore;
 
 use crate::fake::{Reply, Upstream, post};
 use crate::talk::Talk;
@@ -63,4 +66,34 @@ async fn edited_body_is_counted_while_the_answer_comes() {
         after.is_some(),
         "{during} during the answer, {now} after it"
     );
+}
+
+#[tokio::test]
+async fn record_holds_the_beginning_of_a_long_model_name() {
+    let upstream = Upstream::start(|_, _| Reply::json(200, "{}")).await;
+    let models = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&models);
+    let store = Arc::new(MemoryStore::new());
+    let running = Proxy::new(config(&upstream.url()), store)
+        .log(move |record| kept.lock().unwrap().push(record.model.clone()))
+        .run()
+        .await
+        .unwrap();
+    let base = format!("http://{}", running.address());
+    let mut talk = Talk::new(Dialect::Chat, "hello");
+    talk.model = format!("house-model-{}", "\u{e9}".repeat(MIB));
+    for mode in ["on", "bypass"] {
+        post(&base, PATH, &[("x-trimtab-mode", mode)], talk.body()).await;
+        assert_eq!(upstream.seen().last().unwrap().text(), talk.body());
+    }
+    // A request that is not managed has its model in the record too.
+    let partial = json!({"model": talk.model, "previous_response_id": "r", "input": "and now?"});
+    post(&base, "/v1/responses", &[], partial.to_string()).await;
+    running.shutdown().await;
+    let models = models.lock().unwrap();
+    assert_eq!(models.len(), 3);
+    for model in models.iter().filter(|model| !model.is_empty()) {
+        assert!(model.starts_with("house-model-") && model.chars().count() <= 256);
+    }
+    assert!(!models[0].is_empty() && !models[2].is_empty());
 }
