@@ -4,14 +4,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde_json::json;
+use serde_json::{Value, json};
 use trimtab_model::Dialect;
 use trimtab_proxy::{Proxy, RunningProxy};
 use trimtab_store::MemoryStore;
 
-use crate::fake::{Reply, Upstream, post};
-use crate::talk::Talk;
-use crate::{config, proxy};
+use crate::fake::{Reply, Upstream, get, post};
+use crate::talk::{Talk, lines};
+use crate::{config, proxy, proxy_with};
 
 const PATH: &str = "/v1/chat/completions";
 const MIB: usize = 1 << 20;
@@ -96,4 +96,37 @@ async fn record_holds_the_beginning_of_a_long_model_name() {
         assert!(model.starts_with("house-model-") && model.chars().count() <= 256);
     }
     assert!(!models[0].is_empty() && !models[2].is_empty());
+}
+
+#[tokio::test]
+async fn output_that_is_read_back_needs_memory() {
+    let upstream = Upstream::start(|_, _| Reply::json(500, "{}")).await;
+    let store = Arc::new(MemoryStore::new());
+    let (_running, base) = proxy_with(config(&upstream.url()), store.clone()).await;
+    let mut talk = Talk::new(Dialect::Chat, "what is in it?");
+    talk.round("c1", &lines(60_000));
+    let key = [("authorization", "Bearer k")];
+    let body = json!({"model": "house-model", "messages": talk.entries});
+    let got = post(&base, "/v1/compress", &key, body.to_string()).await;
+    let found: Value = serde_json::from_str(&got.text()).unwrap();
+    let path = format!("/v1/retrieve/{}", found["ccr_hashes"][0].as_str().unwrap());
+    let whole = get(&base, &path, &key).await;
+    assert_eq!(whole.status, 200);
+    assert!(whole.body.len() > MIB, "{}", whole.body.len());
+
+    let mut small = config(&upstream.url());
+    small.limits.memory_bytes = MIB;
+    small.limits.tenant_memory_bytes = MIB;
+    let (_small, base) = proxy_with(small, store).await;
+    assert_eq!(get(&base, &path, &key).await.status, 503);
+    let found = get(&base, &format!("{path}?query=line+4321"), &key).await;
+    assert_eq!(found.status, 200, "{}", found.text());
+}
+
+#[tokio::test]
+async fn long_body_of_a_retrieval_is_refused() {
+    let upstream = Upstream::start(|_, _| Reply::json(500, "{}")).await;
+    let (_running, base) = proxy(config(&upstream.url())).await;
+    let body = json!({"query": "x".repeat(MIB)}).to_string();
+    assert_eq!(post(&base, "/v1/retrieve/r", &[], body).await.status, 413);
 }
