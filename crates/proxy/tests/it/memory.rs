@@ -130,3 +130,47 @@ async fn long_body_of_a_retrieval_is_refused() {
     let body = json!({"query": "x".repeat(MIB)}).to_string();
     assert_eq!(post(&base, "/v1/retrieve/r", &[], body).await.status, 413);
 }
+
+#[tokio::test]
+async fn slow_request_does_not_keep_other_conversations_of_its_session_in_memory() {
+    let upstream = Upstream::start(|number, _| {
+        let mut reply = Reply::json(200, "{");
+        // The first answer ends after the test.
+        let pause = if number == 0 { 600_000 } else { 0 };
+        reply.pieces.push((pause, Bytes::from("}")));
+        reply
+    })
+    .await;
+    let mut config = config(&upstream.url());
+    config.limits.memory_bytes = 48 * MIB;
+    config.limits.tenant_memory_bytes = 32 * MIB;
+    let (_running, base) = proxy(config).await;
+    let named = [("authorization", "Bearer k"), ("x-trimtab-session", "one")];
+    let conversation = |at: usize| {
+        let mut talk = Talk::new(Dialect::Chat, &format!("{at} {}", "x".repeat(2 * MIB)));
+        talk.says("done").user("go on");
+        talk.body()
+    };
+    let slow = tokio::spawn({
+        let (base, body) = (base.clone(), Talk::new(Dialect::Chat, "hello").body());
+        async move { post(&base, PATH, &named, body).await }
+    });
+    while upstream.seen().is_empty() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    for at in 0..24 {
+        let got = post(&base, PATH, &named, conversation(at)).await;
+        assert_eq!(got.header("x-trimtab-reason"), "", "{at}");
+    }
+    let other = [("authorization", "Bearer other")];
+    let got = post(&base, PATH, &other, conversation(0)).await;
+    assert_eq!(got.header("x-trimtab-reason"), "");
+    // A conversation that left memory is continued.
+    let got = post(&base, PATH, &named, conversation(0)).await;
+    assert_eq!(got.header("x-trimtab-action"), "unchanged");
+    assert_eq!(
+        got.header("x-trimtab-session").rsplit('/').next(),
+        Some("one.1")
+    );
+    slow.abort();
+}
