@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::value::RawValue;
 use tokio::task::spawn_blocking;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, SavedTokens};
@@ -23,17 +24,65 @@ use crate::transport::body::ProxyBody;
 const NOT_UNDERSTOOD: &str =
     "the body is no conversation\nhint: send {\"messages\": [...], \"model\": \"...\"}";
 
+/// The reply to a gateway.
+#[derive(Serialize)]
+pub(super) struct CompressReply<'a> {
+    /// The messages as they are in the body. Parsing them would take many times their size, and
+    /// write their numbers in another way.
+    messages: &'a RawValue,
+    tokens_before: u64,
+    tokens_after: u64,
+    tokens_saved: i64,
+    compression_ratio: f64,
+    ccr_hashes: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<&'a str>,
+}
+
+impl<'a> CompressReply<'a> {
+    /// The reply with the messages of a body, their tokens before and after, and the hashes of the
+    /// outputs that are not shown whole.
+    pub(super) fn new(
+        dialect: Dialect,
+        body: &'a [u8],
+        (before, after): (u64, u64),
+        hashes: Vec<String>,
+        session: Option<&'a str>,
+    ) -> Option<Self> {
+        let scan = BodyScan::new(body, dialect).ok()?;
+        Some(Self {
+            messages: serde_json::from_str(scan.json(scan.request().list)).ok()?,
+            tokens_before: before,
+            tokens_after: after,
+            tokens_saved: SavedTokens::of_changed(before, after, None, None).saved(),
+            compression_ratio: if before == 0 {
+                1.0
+            } else {
+                after as f64 / before as f64
+            },
+            ccr_hashes: hashes,
+            session,
+        })
+    }
+
+    /// The reply as JSON.
+    pub(super) fn write(&self) -> Option<String> {
+        serde_json::to_string(self).ok()
+    }
+}
+
 pub(super) async fn answer(context: RequestContext, body: Bytes) -> Response<ProxyBody> {
     // Everything that reads the body runs on other threads, because a long one takes a while.
     let read = body.clone();
-    let Ok(Some(dialect)) = spawn_blocking(move || detect_messages(&read)).await else {
+    let reading = spawn_blocking(move || Some((detect_messages(&read)?, planning_bytes(&read))));
+    let Ok(Some((dialect, needed))) = reading.await else {
         return context.refuse(StatusCode::BAD_REQUEST, NOT_UNDERSTOOD);
     };
     let Some(opened) = context.shared.store_state.usable() else {
         return context.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_STORE);
     };
     let mut memory = context.reservation();
-    if !memory.grow(planning_bytes(&body)) {
+    if !memory.grow(needed) {
         return context.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_MEMORY);
     }
     // Shared with the planning thread, which may go on for a while after its deadline.
@@ -49,7 +98,12 @@ pub(super) async fn answer(context: RequestContext, body: Bytes) -> Response<Pro
         reading.await.ok().flatten()
     };
     match reply {
-        Some(reply) => context.reply_text("application/json", reply),
+        Some(reply) => {
+            // The reply is counted until the client has read it.
+            let mut memory = context.reservation();
+            memory.set(reply.capacity());
+            context.reply_text("application/json", memory.attach(reply))
+        }
         None => context.refuse(StatusCode::BAD_REQUEST, NOT_UNDERSTOOD),
     }
 }
@@ -75,12 +129,11 @@ async fn compress(
     let job = PlanningJob::new(context, opened, dialect, tenant, body.clone());
     let planning = deadline::run_in_turn(&context.shared.turns, limits.plan_time(), move || {
         let _held = (permit, memory);
-        let compressed = if compress_rows::wants_rows(dialect, &job.body) {
+        if compress_rows::wants_rows(dialect, &job.body) {
             compress_rows::compressed(&job)
         } else {
             plan(job).ok().and_then(|managed| compressed(&managed))
-        };
-        compressed.map(|compressed| compressed.to_string())
+        }
     });
     match planning.await {
         Err(WorkFailure::Slow) => Ok(None),
@@ -88,38 +141,21 @@ async fn compress(
     }
 }
 
-/// The window and its savings.
-fn compressed(managed: &ManagedRequest) -> Option<Value> {
+/// The window and its savings, as JSON.
+fn compressed(managed: &ManagedRequest) -> Option<String> {
     let outgoing = &managed.outgoing;
     let body = outgoing.body.as_ref().unwrap_or(&managed.job.body);
     let refs = managed
         .with_branch(|branch| Ok(branch.shown_refs()?))
         .ok()?;
-    let (before, after) = outgoing.sizes.tokens;
-    let compared = SavedTokens::of_changed(before, after, None, None);
-    Some(json!({
-        "messages": messages(managed.job.dialect, body)?,
-        "tokens_before": before,
-        "tokens_after": after,
-        "tokens_saved": compared.saved(),
-        "compression_ratio": ratio(before, after),
-        "ccr_hashes": refs,
-        "session": managed.session,
-    }))
+    let (dialect, session) = (managed.job.dialect, Some(managed.session.as_str()));
+    CompressReply::new(dialect, body, outgoing.sizes.tokens, refs, session)?.write()
 }
 
 /// The reply with an unchanged conversation, as JSON.
 fn unchanged(dialect: Dialect, body: &[u8]) -> Option<String> {
     let tokens = prompt_tokens(dialect, body)?;
-    let reply = json!({
-        "messages": messages(dialect, body)?,
-        "tokens_before": tokens,
-        "tokens_after": tokens,
-        "tokens_saved": 0,
-        "compression_ratio": 1.0,
-        "ccr_hashes": [],
-    });
-    Some(reply.to_string())
+    CompressReply::new(dialect, body, (tokens, tokens), Vec::new(), None)?.write()
 }
 
 /// The estimated tokens of a body's messages and tools, for an unknown model.
@@ -130,22 +166,4 @@ fn prompt_tokens(dialect: Dialect, body: &[u8]) -> Option<u64> {
     let messages = scan.messages(0).flatten();
     let messages: Measure = messages.map(|message| Measure::of(&message)).sum();
     Some((messages + Measure::of_text(scan.json(scan.request().tools))).tokens())
-}
-
-pub(super) fn messages(dialect: Dialect, body: &[u8]) -> Option<Value> {
-    let mut body: Value = serde_json::from_slice(body).ok()?;
-    let name = if dialect == Dialect::Responses {
-        "input"
-    } else {
-        "messages"
-    };
-    body.get_mut(name).map(Value::take)
-}
-
-pub(super) fn ratio(before: u64, after: u64) -> f64 {
-    if before == 0 {
-        1.0
-    } else {
-        after as f64 / before as f64
-    }
 }

@@ -5,16 +5,15 @@
 //! on its own. Its view depends on nothing else, so it is the same in every request.
 
 use data_encoding::{BASE32_NOPAD, HEXLOWER};
-use serde_json::{Value, json};
 use trimtab::session::Setup;
 use trimtab::single_output::show_output;
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Dialect, Message, Output, Part, Role, SavedTokens};
+use trimtab_model::{Dialect, Message, Output, Part, Role};
 use trimtab_store::{SessionId, Store};
 use trimtab_wire::scan::BodyScan;
 use trimtab_wire::splice::{BodyChange, splice};
 
-use super::compress::{messages, ratio};
+use super::compress::CompressReply;
 use crate::conversation::client_sessions;
 use crate::request::plan::PlanningJob;
 
@@ -49,8 +48,8 @@ fn asks_for_rows(body: &[u8]) -> bool {
     serde_json::from_slice(body).is_ok_and(|asked: Asked| asked.rows)
 }
 
-/// The rows, with short views of the outputs.
-pub(super) fn compressed(job: &PlanningJob) -> Option<Value> {
+/// The rows with short views of the outputs, as JSON.
+pub(super) fn compressed(job: &PlanningJob) -> Option<String> {
     let scan = BodyScan::new(&job.body, job.dialect).ok()?;
     let (store, session, setup) = (&*job.opened.store, session(job, &scan)?, setup(job, &scan));
     let (mut changes, mut hashes, mut saved) = (Vec::new(), Vec::new(), Measure::default());
@@ -74,16 +73,9 @@ pub(super) fn compressed(job: &PlanningJob) -> Option<Value> {
         }
     }
     let body = splice(&scan, &changes).ok()?.body;
-    let (before, after) = (before.tokens(), (before - saved).tokens());
-    Some(json!({
-        "messages": messages(job.dialect, &body)?,
-        "tokens_before": before,
-        "tokens_after": after,
-        "tokens_saved": SavedTokens::of_changed(before, after, None, None).saved(),
-        "compression_ratio": ratio(before, after),
-        "ccr_hashes": hashes,
-        "session": session.as_str(),
-    }))
+    let tokens = (before.tokens(), (before - saved).tokens());
+    let session = Some(session.as_str());
+    CompressReply::new(job.dialect, &body, tokens, hashes, session)?.write()
 }
 
 /// The outputs of a message that are worth storing, with their indexes.

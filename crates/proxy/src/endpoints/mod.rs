@@ -41,7 +41,7 @@ pub(crate) async fn answer(context: RequestContext, body: ProxyBody) -> Response
         };
     }
     if let Some(id) = path.strip_prefix(RETRIEVE) {
-        let id = id.to_owned();
+        let (id, limit) = (id.to_owned(), limit.min(retrieve::LONGEST_BODY));
         return match body_of(&context, context.method.clone(), body, limit).await {
             Ok(body) => retrieve::answer(context, id, body).await,
             Err((status, why)) => context.refuse(status, why),

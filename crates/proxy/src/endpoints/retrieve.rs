@@ -4,20 +4,21 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 use tokio::task::spawn_blocking;
 use trimtab::retrieval::Retrieval;
 use trimtab_engine::view::tools;
 use trimtab_model::Dialect;
 use trimtab_store::{OutputForm, SessionId, Store};
 
-use super::NO_STORE;
 use super::compress_rows::ref_of_hash;
+use super::{NO_MEMORY, NO_STORE};
 use crate::access::{SESSIONS, Tenant, TenantKeys};
 use crate::conversation::client_session_id;
 use crate::conversation::client_sessions;
 use crate::request::context::RequestContext;
+use crate::resources::memory_budget::Reservation;
 use crate::routing::query;
 use crate::transport::body::ProxyBody;
 use crate::transport::headers;
@@ -25,12 +26,35 @@ use crate::transport::headers;
 /// The error for a ref that is unknown, malformed or of another tenant.
 const NOT_FOUND: &str = "ref not found";
 /// The largest output in one answer, in bytes.
-const LONGEST: u64 = 64 << 20;
+const LONGEST: usize = 64 << 20;
+/// The longest body of a request in bytes. It holds a pattern, and is parsed at once.
+pub(super) const LONGEST_BODY: usize = 64 << 10;
+/// Bytes of memory that are needed per byte of an output: for the output, and for a growing buffer
+/// with its JSON.
+const BYTES_PER_BYTE: usize = 4;
 
 #[derive(Default, Deserialize)]
 struct RetrieveQuery {
     #[serde(default)]
     query: Option<String>,
+}
+
+/// What was found under a ref.
+enum FoundOutput {
+    /// The reply, as JSON.
+    Reply(Bytes),
+    /// There is no memory for it now.
+    NoMemory,
+}
+
+/// A whole output.
+#[derive(Serialize)]
+struct WholeOutput<'a> {
+    hash: &'a str,
+    original_content: &'a str,
+    tool_name: &'a str,
+    lines: u64,
+    bytes: u64,
 }
 
 pub(super) async fn answer(
@@ -51,16 +75,21 @@ pub(super) async fn answer(
         return context.refuse(StatusCode::NOT_FOUND, NOT_FOUND);
     };
     let wanted = RetrieveScope::new(&context, &opened.keys, &tenant);
-    let store = Arc::clone(&opened.store);
+    let (store, memory) = (Arc::clone(&opened.store), context.reservation());
+    // The reply is written there too, because an output can be long.
     let found = spawn_blocking(move || {
         let session = wanted.owner(store.as_ref(), &id)?;
-        output_json(store.as_ref(), session, &id, query)
+        match query {
+            Some(query) => search(store.as_ref(), session, &id, &query),
+            None => whole_output(store.as_ref(), &session, &id, memory),
+        }
     });
     match found.await.ok().flatten() {
-        Some(found) => {
+        Some(FoundOutput::Reply(reply)) => {
             context.pending_record.record.retrievals += 1;
-            context.reply(StatusCode::OK, &found)
+            context.reply_text("application/json", reply)
         }
+        Some(FoundOutput::NoMemory) => context.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_MEMORY),
         // Unknown, malformed and foreign refs are all the same.
         None => context.refuse(StatusCode::NOT_FOUND, NOT_FOUND),
     }
@@ -111,29 +140,39 @@ impl RetrieveScope {
     }
 }
 
-fn output_json(
+/// The lines of an output that match a pattern.
+fn search(store: &dyn Store, session: SessionId, id: &str, query: &str) -> Option<FoundOutput> {
+    store.metadata(&session, id).ok()?;
+    let arguments = json!({"ref_id": id, "pattern": query}).to_string();
+    let found = Retrieval::new(store, session).call(tools::GREP, &arguments);
+    let reply = json!({"hash": id, "query": query, "results": [found.text]});
+    Some(FoundOutput::Reply(Bytes::from(reply.to_string())))
+}
+
+fn whole_output(
     store: &dyn Store,
-    session: SessionId,
+    session: &SessionId,
     id: &str,
-    query: Option<String>,
-) -> Option<Value> {
-    let metadata = store.metadata(&session, id).ok()?;
-    if let Some(query) = query {
-        let arguments = json!({"ref_id": id, "pattern": query}).to_string();
-        let found = Retrieval::new(store, session).call(tools::GREP, &arguments);
-        return Some(json!({"hash": id, "query": query, "results": [found.text]}));
-    }
+    mut memory: Reservation,
+) -> Option<FoundOutput> {
+    let metadata = store.metadata(session, id).ok()?;
+    let size = usize::try_from(metadata.byte_size).ok();
     // The answer is one JSON document in memory. Longer outputs can still be searched.
-    if metadata.byte_size > LONGEST {
-        return None;
+    let size = size.filter(|size| *size <= LONGEST)?;
+    if !memory.grow(size * BYTES_PER_BYTE) {
+        return Some(FoundOutput::NoMemory);
     }
-    let stored = store.open(&session, id, OutputForm::Text).ok()?;
+    let stored = store.open(session, id, OutputForm::Text).ok()?;
     let bytes = stored.bytes().ok()?;
-    Some(json!({
-        "hash": id,
-        "original_content": String::from_utf8_lossy(&bytes),
-        "tool_name": metadata.labels.tool,
-        "lines": stored.shown_lines().ok()?,
-        "bytes": metadata.byte_size,
-    }))
+    let reply = serde_json::to_vec(&WholeOutput {
+        hash: id,
+        original_content: &String::from_utf8_lossy(&bytes),
+        tool_name: &metadata.labels.tool,
+        lines: stored.shown_lines().ok()?,
+        bytes: metadata.byte_size,
+    });
+    let reply = reply.ok()?;
+    // The reply is counted until the client has read it.
+    memory.set(reply.capacity());
+    Some(FoundOutput::Reply(memory.attach(reply)))
 }

@@ -12,7 +12,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::CONTENT_ENCODING;
 use http::{Method, Request, Response, StatusCode, Version};
-use tokio::task::spawn_blocking;
 use trimtab::session::PendingSummary;
 use trimtab_store::StagedStore;
 
@@ -25,7 +24,7 @@ use crate::conversation::durability::{FlushFailure, flush_before};
 use crate::history::SentNote;
 use crate::records::record::RecordAction;
 use crate::request::context::RequestContext;
-use crate::request::plan::{CONFLICTS, ManagedRequest, plan};
+use crate::request::plan::{CONFLICTS, ManagedRequest, plan, planning_bytes};
 use crate::resources::deadline;
 use crate::transport::body::{ProxyBody, full_body, held_body};
 use crate::transport::headers;
@@ -244,8 +243,17 @@ impl Exchange {
     /// Plans the request again after another process wrote to its conversation. False if that
     /// fails.
     async fn plan_again(&mut self) -> bool {
-        let work = self.managed.job.clone();
-        let Ok(Ok(managed)) = spawn_blocking(move || plan(work)).await else {
+        let job = self.managed.job.clone();
+        // The memory for the first plan was returned, so this one needs its own.
+        let mut memory = job.reservation();
+        if !memory.grow(planning_bytes(&job.body)) {
+            return false;
+        }
+        let planning = deadline::run_within(self.patience(), move || {
+            let _held = memory;
+            plan(job)
+        });
+        let Ok(Ok(managed)) = planning.await else {
             return false;
         };
         *self = Self::new(managed, self.received_body.clone());
@@ -304,7 +312,7 @@ impl Exchange {
             })
         });
         let (done, outgoing) = working.await.ok()?.ok()?;
-        self.outgoing = outgoing;
+        self.outgoing = self.managed.job.with_reserved_body(outgoing);
         Some(done)
     }
 

@@ -71,7 +71,7 @@ impl Exchange {
             return false;
         }
         self.bypass_reason = None;
-        self.outgoing = outgoing;
+        self.outgoing = self.managed.job.with_reserved_body(outgoing);
         self.options = ways;
         self.recoveries += 1;
         true

@@ -15,6 +15,12 @@ use crate::records::metrics::Metrics;
 use crate::records::plan_note::PlanNote;
 use crate::records::token_fit::TokenFits;
 
+/// The longest name of a model in a record, in characters. It comes from a client, and records wait
+/// in channels and are kept for the dashboard.
+const LONGEST_MODEL: usize = 256;
+/// The longest detail in a record, in characters. It can quote the request.
+const LONGEST_DETAIL: usize = 2_000;
+
 /// What was done with a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -86,7 +92,7 @@ pub struct Record {
     pub upstream: String,
     /// Its dialect, if it calls a model and its body was read.
     pub dialect: Option<Dialect>,
-    /// The requested model.
+    /// The requested model; the beginning of a very long name.
     pub model: String,
     /// Its session; empty if it has none.
     pub session: String,
@@ -368,9 +374,18 @@ impl Drop for PendingRecord {
     fn drop(&mut self) {
         self.record.total_ms = self.elapsed_ms();
         self.record.bytes_in = self.body_bytes.load(Ordering::Relaxed);
+        shorten(&mut self.record.model, LONGEST_MODEL);
+        shorten(&mut self.record.detail, LONGEST_DETAIL);
         if let Some(counted) = &mut self.counted {
             counted.charge_rest(self.record.bytes_in);
         }
         self.recorder.end(&mut self.record);
+    }
+}
+
+fn shorten(text: &mut String, most: usize) {
+    if let Some((end, _)) = text.char_indices().nth(most) {
+        text.truncate(end);
+        text.shrink_to_fit();
     }
 }

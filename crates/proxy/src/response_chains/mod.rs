@@ -9,6 +9,7 @@ mod history;
 mod tap;
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -65,8 +66,10 @@ struct ChainTable {
     items: HashMap<ChainKey, (Arc<ChainHistory>, Range<usize>)>,
     /// The ids of responses, oldest first.
     order: VecDeque<ChainKey>,
-    /// The conversations that were reported to the operator.
-    reported: HashSet<ChainKey>,
+    /// Hashes of the conversations that were reported to the operator. Clients choose the names,
+    /// which can be as long as a body.
+    reported: HashSet<u64>,
+    hasher: RandomState,
 }
 
 struct ChainLink {
@@ -185,14 +188,14 @@ impl ResponseChains {
         let mut past = match (named_there, named(session.previous_response_id)) {
             (Some((json, notice)), _) => {
                 let name = (tenant.to_owned(), json.to_owned());
-                self.notify_once(&mut kept, name, notice);
+                self.notify_once(&mut kept, &name, notice);
                 PriorItems::Unknown
             }
             (None, None) => PriorItems::Known(None),
             (None, Some(name)) => {
                 let past = kept.links.get(&name).map(|link| link.prior_items.clone());
                 past.unwrap_or_else(|| {
-                    self.notify_once(&mut kept, name, UNSEEN);
+                    self.notify_once(&mut kept, &name, UNSEEN);
                     PriorItems::Unknown
                 })
             }
@@ -272,11 +275,12 @@ impl ResponseChains {
     }
 
     /// Sends a notice once per name.
-    fn notify_once(&self, kept: &mut ChainTable, name: ChainKey, notice: &str) {
+    fn notify_once(&self, kept: &mut ChainTable, name: &ChainKey, notice: &str) {
         // Forgetting only means that a conversation may be reported twice.
         if kept.reported.len() >= MOST_TOLD {
             kept.reported.clear();
         }
+        let name = kept.hasher.hash_one(name);
         if kept.reported.insert(name) {
             self.notices.send(notice);
         }

@@ -15,13 +15,34 @@ fn with_mark_like_fields(dialect: Dialect, rounds: usize) -> Talk {
         talk.round(&format!("c{round}"), &lines(300 + round));
     }
     for (at, entry) in talk.entries.iter_mut().enumerate() {
-        for name in [
-            "print", "altered", "raw", "content", "joined", "field", "client:x",
-        ] {
-            entry[format!("trimtab:{name}")] = json!(format!("{at:032x}"));
-        }
+        add_fields(entry, at);
     }
     talk
+}
+
+/// Adds the fields to a message, to its calls and to its parts.
+fn add_fields(entry: &mut Value, at: usize) {
+    for inner in ["tool_calls", "content"] {
+        let inner = entry.get_mut(inner).and_then(Value::as_array_mut);
+        for part in inner.into_iter().flatten() {
+            add_fields(part, at);
+        }
+    }
+    for name in [
+        "print", "altered", "raw", "content", "joined", "field", "item", "type", "list",
+        "nameless", "client:x",
+    ] {
+        entry[format!("trimtab:{name}")] = json!(format!("{at:032x}"));
+    }
+}
+
+/// The fields of a message, of its calls and of its parts that are named like our marks.
+fn mark_like_fields(entry: &Value) -> Vec<(String, Value)> {
+    let inner = ["tool_calls", "content"].map(|name| entry.get(name).and_then(Value::as_array));
+    let inner = inner.into_iter().flatten().flatten();
+    let fields = entry.as_object().unwrap().clone().into_iter();
+    let fields = fields.filter(|(name, _)| name.starts_with("trimtab:"));
+    fields.chain(inner.flat_map(mark_like_fields)).collect()
 }
 
 #[tokio::test]
@@ -41,16 +62,11 @@ async fn client_fields_that_are_named_like_our_marks_reach_the_upstream() {
             );
             let sent = upstream.seen().pop().unwrap().json();
             let list = sent.get("messages").or(sent.get("input")).unwrap();
-            let fields = |entry: &Value| {
-                let fields = entry.as_object().unwrap().clone().into_iter();
-                let fields = fields.filter(|(name, _)| name.starts_with("trimtab:"));
-                fields.collect::<Vec<_>>()
-            };
             // What the client sent has all of its fields, and what we wrote has none.
-            let known: Vec<_> = talk.entries.iter().map(fields).collect();
+            let known: Vec<_> = talk.entries.iter().map(mark_like_fields).collect();
             let mut kept = 0;
             for entry in list.as_array().unwrap() {
-                let fields = fields(entry);
+                let fields = mark_like_fields(entry);
                 kept += usize::from(known.contains(&fields));
                 assert!(
                     fields.is_empty() || known.contains(&fields),

@@ -21,6 +21,7 @@ mod fits;
 mod hidden_streams;
 mod identical;
 mod managed;
+mod memory;
 mod own;
 mod passing;
 mod raw_http;

@@ -62,6 +62,27 @@ async fn compress_returns_a_window_without_a_model_call() {
     assert_eq!(get(&base, "/v1/compress", &key).await.status, 405);
 }
 
+#[tokio::test]
+async fn compress_returns_unchanged_messages_byte_for_byte() {
+    let upstream = Upstream::start(|_, _| Reply::json(500, "{}")).await;
+    let (_running, base) = proxy(config(&upstream.url())).await;
+    // A parser would write the numbers in another way, and the escape too.
+    let messages = r#"[{"role": "user", "content": "caf\u00e9", "at": 1.50, "after": 1E3}]"#;
+    let body = format!(r#"{{"model": "house-model", "messages": {messages}}}"#);
+    for key in ["", "k"] {
+        let key = format!("Bearer {key}");
+        let got = post(
+            &base,
+            "/v1/compress",
+            &[("authorization", &key)],
+            body.clone(),
+        )
+        .await;
+        assert_eq!(got.status, 200, "{}", got.text());
+        assert!(got.text().contains(messages), "{}", got.text());
+    }
+}
+
 /// A gateway sends only rows that it may change: no system row and no answers.
 #[tokio::test]
 async fn compress_gives_one_row_for_each_row_without_answers() {

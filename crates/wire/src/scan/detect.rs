@@ -3,8 +3,8 @@
 use trimtab_model::Dialect;
 
 use super::element::string;
-use crate::json::pick;
 use crate::json::span::Span;
+use crate::json::{elements, pick};
 
 /// Detects the dialect of a request from its path, else from its body.
 ///
@@ -86,13 +86,11 @@ fn by_body(body: &str) -> Option<Dialect> {
 
 /// True if a part has a type that only Messages has.
 fn has_native_parts(messages: &str) -> bool {
-    let elements = serde_json::from_str::<Vec<&serde_json::value::RawValue>>(messages);
-    elements.unwrap_or_default().into_iter().any(|raw| {
-        let content = pick(raw.get(), ["content"]).and_then(|[content]| content);
-        let parts = content
-            .and_then(|json| serde_json::from_str::<Vec<&serde_json::value::RawValue>>(json).ok());
-        parts.unwrap_or_default().into_iter().any(|part| {
-            let type_name = pick(part.get(), ["type"]).and_then(|[name]| name);
+    // The elements are not collected: a list of them can be many times as large as the body.
+    elements(messages).any(|message| {
+        let content = pick(message, ["content"]).and_then(|[content]| content);
+        elements(content.unwrap_or_default()).any(|part| {
+            let type_name = pick(part, ["type"]).and_then(|[name]| name);
             let type_name = type_name.and_then(|json| string(json, Span::new(0, json.len())));
             matches!(
                 type_name.as_deref(),

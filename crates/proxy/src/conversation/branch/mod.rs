@@ -6,6 +6,7 @@ mod admit;
 mod compose;
 mod renamed_tools;
 mod server_tools;
+mod use_marks;
 
 use std::sync::{Arc, Weak};
 use std::time::Instant;
@@ -25,6 +26,7 @@ use admit::reasons;
 use compose::RefSearch;
 
 pub(crate) use compose::{ComposeOptions, LEAST_ANSWER, OutgoingBody};
+pub(crate) use use_marks::{RequestMark, SummaryMark};
 
 /// Approximate memory of a conversation besides its messages, in bytes.
 const BRANCH_BYTES: usize = 8 << 10;
@@ -65,10 +67,6 @@ impl std::fmt::Display for BranchError {
     }
 }
 
-/// A branch counts as being summarised until this is dropped. So a task that panics or is cancelled
-/// does not prevent later summaries.
-pub(crate) struct SummaryMark;
-
 /// How a branch in memory relates to its session in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BranchStanding {
@@ -103,6 +101,8 @@ pub(crate) struct Branch {
     last_request: Option<Instant>,
     /// Alive while a summary is being written.
     summary_mark: Weak<SummaryMark>,
+    /// Shared with the requests in progress.
+    request_mark: Arc<RequestMark>,
     /// True once a request chose the policy.
     chosen: bool,
     /// What the provider reported for an earlier window.
@@ -153,6 +153,7 @@ impl Branch {
             pending_calls: pending,
             last_request: None,
             summary_mark: Weak::new(),
+            request_mark: Arc::default(),
             chosen: false,
             reading: None,
             sent: (0, 0),
@@ -383,20 +384,6 @@ impl Branch {
         silent_truncation::next_reading(&mut self.reading, now)
     }
 
-    fn is_summarising(&self) -> bool {
-        self.summary_mark.strong_count() > 0
-    }
-
-    /// Marks the branch as being summarised; none if it is already.
-    pub(crate) fn begin_summary(&mut self) -> Option<Arc<SummaryMark>> {
-        if self.is_summarising() {
-            return None;
-        }
-        let mark = Arc::new(SummaryMark);
-        self.summary_mark = Arc::downgrade(&mark);
-        Some(mark)
-    }
-
     /// Runs the policy at these moments. Returns the first plan that waits for a summary.
     ///
     /// Fails only if the store does. After a conflict, the writes of another process must be read, or
@@ -420,24 +407,5 @@ impl Branch {
             }
         }
         Ok(None)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use trimtab_store::MemoryStore;
-
-    #[test]
-    fn summary_task_that_panics_does_not_prevent_later_summaries() {
-        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let id = SessionId::new("s").unwrap();
-        let mut branch = Branch::open(&store, id, Setup::default()).unwrap().unwrap();
-        let mark = branch.begin_summary();
-        assert!(mark.is_some() && branch.begin_summary().is_none());
-        // The task owns the mark when it panics.
-        let task = std::thread::spawn(move || assert!(mark.is_none(), "a fault of ours"));
-        assert!(task.join().is_err());
-        assert!(branch.begin_summary().is_some());
     }
 }

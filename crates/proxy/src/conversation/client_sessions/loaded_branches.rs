@@ -56,6 +56,17 @@ impl LoadedBranches {
             .try_for_each(|(_, branch)| branch.flush())
     }
 
+    /// Takes the branches that no request uses out of memory. They are loaded from the store again.
+    pub(super) fn take_unused(&mut self) -> Vec<(usize, Branch)> {
+        let unused = self.loaded.extract_if(.., |(_, branch)| branch.is_unused());
+        let unused: Vec<_> = unused.collect();
+        if !unused.is_empty() {
+            // The store is searched again, or a conversation would fork from one that is loaded.
+            self.count = None;
+        }
+        unused
+    }
+
     /// Drops a failed branch from memory. It is loaded from the store again.
     pub(crate) fn forget(&mut self, number: usize) {
         if let Some(branch) = self.get(number) {

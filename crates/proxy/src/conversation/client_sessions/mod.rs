@@ -83,6 +83,19 @@ impl ClientSession {
         }
     }
 
+    /// Takes its unused branches out of memory, unless another thread works on it. Their memory is
+    /// no longer counted.
+    fn take_unused_branches(&self) -> Vec<(usize, Branch)> {
+        let Some(mut branches) = self.free_branches() else {
+            return Vec::new();
+        };
+        let unused = branches.take_unused();
+        let bytes = branches.memory_bytes();
+        drop(branches);
+        self.memory().set(CLIENT_SESSION_BYTES + bytes);
+        unused
+    }
+
     /// Its memory in bytes at the last update.
     fn memory_bytes(&self) -> usize {
         self.memory().bytes()

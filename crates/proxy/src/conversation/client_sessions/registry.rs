@@ -91,7 +91,27 @@ impl ClientSessions {
         let mut client_sessions = self.by_name();
         let old = evict_oldest(&mut client_sessions, |_, freed| freed >= bytes);
         drop(client_sessions);
+        let freed: usize = old.iter().map(|session| session.memory_bytes()).sum();
         drop(old);
+        if freed < bytes {
+            self.evict_branches(bytes - freed);
+        }
+    }
+
+    /// Drops unused branches of client sessions that are in use. Otherwise one slow request would
+    /// keep all conversations of its client session in memory, and others would get none.
+    fn evict_branches(&self, bytes: usize) {
+        let mut client_sessions = self.all();
+        client_sessions.sort_by_key(|session| session.used.load(Ordering::Relaxed));
+        let mut freed = 0;
+        for client_session in client_sessions {
+            if freed >= bytes {
+                break;
+            }
+            let before = client_session.memory_bytes();
+            drop(client_session.take_unused_branches());
+            freed += before.saturating_sub(client_session.memory_bytes());
+        }
     }
 
     /// The sessions that are in memory now.

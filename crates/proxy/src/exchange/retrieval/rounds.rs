@@ -217,8 +217,8 @@ impl RetrievalServer {
         refused: Option<Response<ProxyBody>>,
     ) -> Result<Response<ProxyBody>, RoundFailure> {
         self.tools_withdrawn = true;
-        let dialect = self.exchange.managed.job.dialect;
-        let outgoing = tools_withdrawn::without_retrieval_tools(dialect, outgoing).await;
+        let job = &self.exchange.managed.job;
+        let outgoing = tools_withdrawn::without_retrieval_tools(job, outgoing).await;
         self.exchange.send_without_tools(outgoing);
         let answer = self.exchange.answer().await;
         let good = matches!(&answer, Ok(answer) if !self.exchange.is_refused(answer));

@@ -11,6 +11,7 @@ use trimtab_wire::splice::{BodyChange, splice};
 use super::STUCK;
 use super::rounds::RoundFailure;
 use crate::conversation::branch::OutgoingBody;
+use crate::request::plan::PlanningJob;
 use crate::transport::body::{CollectedBody, collect};
 use crate::transport::decompress::decode_error;
 
@@ -19,15 +20,21 @@ const LONGEST: usize = 256 << 10;
 
 /// The request without our tools; unchanged if they cannot be removed.
 pub(super) async fn without_retrieval_tools(
-    dialect: Dialect,
+    job: &PlanningJob,
     mut outgoing: OutgoingBody,
 ) -> OutgoingBody {
-    if let Some(body) = outgoing.body.clone() {
-        let names = outgoing.offered.unwrap_or_default();
-        let withdrawing = tokio::task::spawn_blocking(move || withdraw(dialect, names, &body));
-        outgoing.body = withdrawing.await.ok().flatten().or(outgoing.body);
+    let Some(body) = outgoing.body.clone() else {
+        return outgoing;
+    };
+    let (dialect, names) = (job.dialect, outgoing.offered.unwrap_or_default());
+    let withdrawing = tokio::task::spawn_blocking(move || withdraw(dialect, names, &body));
+    match withdrawing.await.ok().flatten() {
+        Some(body) => {
+            outgoing.body = Some(body);
+            job.with_reserved_body(outgoing)
+        }
+        None => outgoing,
     }
-    outgoing
 }
 
 fn withdraw(dialect: Dialect, names: ToolNames, body: &[u8]) -> Option<Bytes> {

@@ -12,7 +12,7 @@ use trimtab_wire::scan::BodyScan;
 
 use super::PlanningJob;
 use crate::config::{ProxyMode, SummaryMode};
-use crate::conversation::branch::{Branch, BranchError, ComposeOptions, OutgoingBody};
+use crate::conversation::branch::{Branch, BranchError, ComposeOptions, OutgoingBody, RequestMark};
 use crate::conversation::client_sessions::{ClientSession, LoadedBranches};
 use crate::conversation::durability::{UnflushedWrites, is_conflict};
 use crate::conversation::token_renewal::IncomingConversation;
@@ -45,6 +45,8 @@ pub(crate) struct ManagedRequest {
     /// The list of client sessions with this name, for renewed credentials.
     pub(super) renewal_list: Option<String>,
     pub(crate) branch: usize,
+    /// Keeps the branch in memory.
+    branch_mark: Option<Arc<RequestMark>>,
     pub(crate) session: String,
     /// Why the request is sent unchanged unless it overflows, if there is a reason.
     pub(crate) untouched: Option<&'static str>,
@@ -115,6 +117,7 @@ impl ManagedRequest {
             model_limits: known,
             renewal_list: listed,
             branch: 0,
+            branch_mark: None,
             session: String::new(),
             outgoing: OutgoingBody::default(),
             pending: None,
@@ -187,7 +190,9 @@ impl ManagedRequest {
         self.branch =
             client_session.find_or_open_branch(branches, &store, chain, setup, came.as_ref())?;
         let gone = || BranchError::Mismatch("the branch is gone".to_owned());
-        branches.get(self.branch).ok_or_else(gone)
+        let branch = branches.get(self.branch).ok_or_else(gone)?;
+        self.branch_mark = Some(branch.begin_request());
+        Ok(branch)
     }
 
     /// Admits the new messages to the conversation, and stores their outputs.
@@ -255,7 +260,8 @@ impl ManagedRequest {
         // Composing may have to shrink the window at once. Then the plan that wanted a summary is
         // outdated, and the summary would come too late.
         let decided = branch.decisions();
-        self.outgoing = branch.compose(&reading.scan, &self.options)?;
+        let outgoing = branch.compose(&reading.scan, &self.options)?;
+        self.outgoing = self.job.with_reserved_body(outgoing);
         if branch.decisions() != decided {
             self.pending = None;
         }

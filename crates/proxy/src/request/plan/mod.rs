@@ -13,6 +13,7 @@ use trimtab_model::Dialect;
 use trimtab_wire::scan::BodyScan;
 
 use crate::access::Tenant;
+use crate::conversation::branch::OutgoingBody;
 use crate::conversation::client_session_id;
 use crate::conversation::client_sessions;
 use crate::conversation::store_state::OpenedStore;
@@ -23,6 +24,7 @@ use crate::prefix_cache::prefix_hash::PrefixHash;
 use crate::request::bypass_reason::Unmanaged;
 use crate::request::context::RequestContext;
 use crate::request::shared::{LiveSettings, SharedState};
+use crate::resources::memory_budget::Reservation;
 use crate::routing::route::UpstreamRoute;
 use crate::transport::headers;
 
@@ -134,6 +136,23 @@ impl PlanningJob {
             is_pieced: false,
             hashed: None,
         }
+    }
+
+    /// An empty reservation for its tenant, which can grow.
+    pub(crate) fn reservation(&self) -> Reservation {
+        let tenant = Some(self.tenant.as_str());
+        self.shared.memory.always_reserve(tenant, 0)
+    }
+
+    /// Counts the memory of a new body until its last copy is dropped. A request holds it while its
+    /// answer comes, which is long after the memory for planning was returned.
+    pub(crate) fn with_reserved_body(&self, mut outgoing: OutgoingBody) -> OutgoingBody {
+        outgoing.body = outgoing.body.map(|body| {
+            let mut memory = self.reservation();
+            memory.set(body.len());
+            memory.attach(body)
+        });
+        outgoing
     }
 
     /// The name of the client session, and the list in which it is registered if its credential can
