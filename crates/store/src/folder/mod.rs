@@ -261,8 +261,11 @@ impl Store for FolderStore {
                 may_link(child, parent, ring, below.parent.is_some())?;
                 below.parent = Some(above.row);
                 // New outputs of the child belong to the owner of the tree, which shares equal
-                // bytes.
-                below.owner = above.owner;
+                // bytes. A session that was in another tree keeps its owner: its outputs may share
+                // blobs with sessions of that tree.
+                if below.owner == below.row {
+                    below.owner = above.owner;
+                }
             }
             rows::save_session(db, &below)
         })

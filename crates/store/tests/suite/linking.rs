@@ -110,3 +110,16 @@ pub(crate) fn redeemers_of_a_ref_are_found_by_prefix(world: &World) {
         assert_eq!(redeemers(prefix, id), [], "{prefix} {id}");
     }
 }
+
+/// A session that moves to another tree shares bytes with its former siblings.
+pub(crate) fn relinked_session_keeps_shared_bytes(world: &World) {
+    let [parent, moved, sibling, other] = ["parent", "moved", "sibling", "other"].map(session);
+    world.store.link(&moved, &parent).unwrap();
+    world.store.link(&sibling, &parent).unwrap();
+    let kept = world.put(&moved, "c1", "shared bytes");
+    let deleted = world.put(&sibling, "c1", "shared bytes");
+    world.store.delete_session(&parent).unwrap();
+    world.store.link(&moved, &other).unwrap();
+    world.store.delete(&sibling, deleted.id()).unwrap();
+    assert_eq!(world.store.get(&moved, kept.id()).unwrap(), b"shared bytes");
+}

@@ -92,7 +92,7 @@ macro_rules! over {
                 ],
                 linking: [
                     foreign_refs_are_not_found, child_sessions_redeem_refs_of_their_parents, impossible_links_are_rejected,
-                    parent_of_a_session_is_returned,
+                    parent_of_a_session_is_returned, relinked_session_keeps_shared_bytes,
                     redeemers_of_a_ref_are_found_by_prefix,
                 ],
                 lasting: [
