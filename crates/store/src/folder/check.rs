@@ -48,7 +48,7 @@ impl FolderStore {
     /// run while the store is in use.
     pub fn check(path: impl AsRef<Path>) -> Result<StoreCheck> {
         let dir = Dir::open(path.as_ref(), None)?;
-        let blobs = dir.folder("blobs").ok();
+        let blobs = dir.open_folder("blobs").ok();
         salvage_database(&dir, DATABASE, blobs.as_ref(), &mut ReportOnly)
     }
 }

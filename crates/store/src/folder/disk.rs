@@ -73,6 +73,12 @@ impl Dir {
             Err(rustix::io::Errno::EXIST | rustix::io::Errno::ROFS) => {}
             Err(error) => return Err(Error::io("make the folder", &path, error.into())),
         }
+        self.open_folder(name)
+    }
+
+    /// Opens the subfolder `name`.
+    pub(super) fn open_folder(&self, name: &str) -> Result<Self> {
+        let path = self.path.join(name);
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = sys::openat(&self.fd, name, flags, Mode::empty());
         let fd = fd.map_err(|error| not_a_folder(&path, error))?;
