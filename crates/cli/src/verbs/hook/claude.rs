@@ -169,13 +169,18 @@ impl OpenedStore {
     fn read_command(&self, id: &str, line: u64) -> String {
         let folder = self.folder.as_ref();
         let folder = folder.map_or(String::new(), |path| {
-            format!(" --store '{}'", path.display())
+            format!(" --store {}", quoted(&path.display().to_string()))
         });
-        let session = &self.session;
+        let session = quoted(self.session.as_str());
         format!(
-            "trimtab output read --session '{session}'{folder} {id} --offset {line} --limit {LINES}"
+            "trimtab output read --session {session}{folder} {id} --offset {line} --limit {LINES}"
         )
     }
+}
+
+/// Quotes a word for a shell.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 fn failed(error: &SessionError) -> Failure {
@@ -185,4 +190,25 @@ fn failed(error: &SessionError) -> Failure {
 fn is_media(kind: Option<&Value>) -> bool {
     let kind = kind.and_then(Value::as_str);
     kind.is_some_and(|kind| matches!(kind, "image" | "document" | "pdf" | "audio"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trimtab::store::MemoryStore;
+    use trimtab_engine::policy::Policy;
+
+    #[test]
+    fn read_command_quotes_session_and_folder_for_a_shell() {
+        let opened = OpenedStore {
+            store: Arc::new(MemoryStore::new()),
+            folder: Some(PathBuf::from("/home/o'brien/my store")),
+            session: SessionId::new("claude/a'b").unwrap(),
+            setup: Setup::new(Policy::preset("steady").unwrap()),
+        };
+        assert_eq!(
+            opened.read_command("abc", 7),
+            r"trimtab output read --session 'claude/a'\''b' --store '/home/o'\''brien/my store' abc --offset 7 --limit 200"
+        );
+    }
 }
