@@ -62,11 +62,12 @@ pub(super) fn salvage_database<S: SalvageSink>(
 ) -> Result<StoreCheck> {
     let mut report = StoreCheck::default();
     if dir.entry(name)?.is_none() {
-        report.faults.push(format!("{name} is not there"));
+        report.faults.push(format!("{name} is missing"));
         return Ok(report);
     }
     let db = match schema::open_to_read(dir, name) {
         Ok(db) => db,
+        // Neither is damage, so neither is a reason for a repair.
         Err(error @ (Error::NewerFormat { .. } | Error::Busy)) => return Err(error),
         Err(error) => {
             report.secret_lost = true;

@@ -322,12 +322,14 @@ impl Store for FolderStore {
         // The store may have been opened while the disk was full, without its secret.
         self.complete()?;
         let secret = self.reading(|db| meta::secret(db))?;
+        // Only a store of an older version on a read-only disk still has none.
         secret.ok_or(Error::ReadOnly)
     }
 
     fn restore_secret(&self, secret: &[u8; 32]) -> Result<()> {
         self.complete()?;
         self.writing(|db| {
+            // An interrupted copy continues with sessions that it has copied before.
             if meta::secret(db)? == Some(*secret) {
                 return Ok(());
             }
