@@ -170,7 +170,7 @@ fn in_project(key: &SettingKey) -> &'static str {
 fn the_page_of_the_settings_is_made_from_their_list() {
     let config = settings_of(&PRESETS[0]);
     let mut text = String::from(
-        "| setting | what it may be | default | in a project's file | meaning |\n|---|---|---|---|---|\n",
+        "| setting | allowed values | default | in a project's file | meaning |\n|---|---|---|---|---|\n",
     );
     for key in KEYS {
         let default = config.get(key.name).map(inline);
