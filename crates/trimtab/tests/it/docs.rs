@@ -1,4 +1,4 @@
-//! Documents that are made from the code: stale ones fail, `TRIMTAB_BLESS=1` makes them anew.
+//! Documents that are generated from the code: stale ones fail, `TRIMTAB_BLESS=1` writes them again.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,9 +11,9 @@ use trimtab::engine::policy::{PRESETS, Preset};
 
 use crate::designs::{Statement, statements};
 
-/// What stands around the part of a document that is made.
-const FROM: &str = "<!-- made from the code: do not edit -->\n";
-const TO: &str = "<!-- end of what is made -->\n";
+/// The marks around the generated part of a document.
+const FROM: &str = "<!-- generated from the code: do not edit -->\n";
+const TO: &str = "<!-- end of the generated part -->\n";
 /// Characters of a value that are shown.
 const LONGEST_VALUE: usize = 240;
 
