@@ -187,7 +187,7 @@ fn page_draws_the_economies_as_a_curve() {
         outcome.stdout
     );
     let page = fs::read_to_string(&out).unwrap();
-    let (_, plot) = page.split_once("what it costs</h2>").unwrap();
+    let (_, plot) = page.split_once("ready, by cost</h2>").unwrap();
     let (plot, _) = plot.split_once("</svg>").unwrap();
     let (_, curve) = plot.split_once("points=\"").unwrap();
     let (curve, _) = curve.split_once('"').unwrap();

@@ -95,7 +95,7 @@ pub(super) fn ensure(dir: &Arc<Dir>) -> Result<()> {
         let is_ours = [LOCK, USERS].contains(&name.as_str());
         if !is_ours && !name.starts_with(UNFINISHED) && !name.starts_with(DATABASE) {
             let why = format!(
-                "is not empty and not a store: it holds '{name}'\nhint: name a new or empty folder"
+                "is not empty and not a store: it holds '{name}'\nhint: give the folder of a store, or a new or empty folder"
             );
             let path = dir.path().to_owned();
             return Err(Error::NotAStore { path, why });
