@@ -17,7 +17,7 @@ use crate::verbs::{
     max_term_width = 100
 )]
 pub struct Cli {
-    /// What to do.
+    /// The verb to run.
     #[command(subcommand)]
     pub verb: Verb,
     /// Flags that every verb takes.

@@ -42,6 +42,8 @@ pub fn load() -> Result<Catalogue, Failure> {
             let hint = format!("replace it with trimtab models update, or {}", file.hint);
             Err(Failure::input(file.to_string(), hint))
         }
+        // The embedded catalogue does not take its place: the user expects the windows and prices
+        // of this file.
         Err(NotRead::Failed(_, error)) => Err(broken(&path, &error)),
     }
 }

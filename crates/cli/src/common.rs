@@ -51,6 +51,7 @@ pub struct StoreArgs {
         global = true,
         value_name = "PATH",
         env = "TRIMTAB_STORE",
+        // The URL of a database may contain a password.
         hide_env_values = true
     )]
     pub store: Option<PathBuf>,

@@ -63,7 +63,7 @@ impl fmt::Display for Failure {
             | Self::WithHint { message, .. }
             | Self::NotFound(message) => f.write_str(message),
             Self::Child(code) => write!(f, "the command ended with code {code}"),
-            Self::ProblemsFound => f.write_str("something is wrong"),
+            Self::ProblemsFound => f.write_str("problems were found"),
             Self::AlreadyReported => f.write_str("the input is wrong"),
             Self::Failed(error) => write!(f, "{error}"),
         }

@@ -68,6 +68,7 @@ pub fn server_variables() -> ServerVariables {
     let of_process = ServerVariables::of_process();
     let of_process = of_process.iter();
     let of_process = of_process.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    // The first value of a name counts. Those of the pipe are the ones that the user set.
     held.chain(of_process).collect()
 }
 
@@ -86,14 +87,14 @@ pub fn protect_keys(environment: &CommandEnvironment) -> Result<(), Failure> {
         // Without `/dev/fd` the pipe cannot be reopened. The keys then stay in our environment, but
         // commands still get a clean one.
         Err(_) if !Path::new(OPEN_FILES).exists() => {}
-        Err(_) => start_again(environment)?,
+        Err(_) => reexecute(environment)?,
     }
     seal();
     Ok(())
 }
 
 /// Re-executes this program without keys in its environment. Returns only on failure.
-fn start_again(environment: &CommandEnvironment) -> Result<(), Failure> {
+fn reexecute(environment: &CommandEnvironment) -> Result<(), Failure> {
     let servers = ServerVariables::of_process();
     let keys = KEYS
         .into_iter()
@@ -146,6 +147,7 @@ fn is_kept(name: &OsStr, value: &OsStr, environment: &CommandEnvironment) -> boo
     };
     let is_own = text.starts_with(OWN) && !has_secret(text);
     let is_setting = DESIGN_NAMES.iter().any(|one| one.variable == text);
+    // Proxy variables are written in capitals or in lower case.
     let is_needed = NEEDED.contains(&text.to_ascii_uppercase().as_str());
     is_own || is_setting || is_needed || environment.has(name, value)
 }
@@ -169,6 +171,7 @@ fn has_secret(name: &str) -> bool {
 /// Reads the keys from the pipe, which is empty afterwards.
 fn receive(number: &str) -> io::Result<Vec<(String, String)>> {
     let number: u32 = number.parse().map_err(io::Error::other)?;
+    // Opened by name, because adopting the inherited descriptor would need unsafe code.
     let pipe = File::open(Path::new(OPEN_FILES).join(number.to_string()))?;
     let mut bytes = Vec::new();
     pipe.take(MOST_BYTES as u64).read_to_end(&mut bytes)?;

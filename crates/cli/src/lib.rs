@@ -29,8 +29,10 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(error),
     };
+    // Its error is reported later, when there is a terminal to print it.
     let found = find_store(&mut cli);
     if reads_settings(&cli.verb) {
+        // The terminal is dropped at once, so that `mcp` finds standard output unlocked.
         settings::warn_of_skipped(&cli.common, &mut Terminal::new(&cli.common));
     }
     if let Verb::Mcp(args) = &cli.verb {
@@ -66,17 +68,17 @@ fn reads_settings(verb: &Verb) -> bool {
 
 /// Looks up the store in the settings, for verbs that use one and got no `--store`.
 fn find_store(cli: &mut Cli) -> Result<(), Failure> {
-    let uses = matches!(
+    let uses_store = matches!(
         cli.verb,
         Verb::Chat(_) | Verb::Output(_) | Verb::Store(_) | Verb::Mcp(_)
     );
-    if uses && cli.common.store.store.is_none() {
+    if uses_store && cli.common.store.store.is_none() {
         let store = settings::lookup(&cli.common, "store")?;
         let store = store.as_ref().and_then(toml::Value::as_str);
         let store = store.filter(|store| !store.is_empty());
         cli.common.store.store = store.map(Into::into);
     }
-    if uses && cli.common.store.blobs.is_none() {
+    if uses_store && cli.common.store.blobs.is_none() {
         let blobs = settings::lookup(&cli.common, "blobs")?;
         let blobs = blobs.as_ref().and_then(toml::Value::as_str);
         cli.common.store.blobs = blobs.map(str::to_owned);
@@ -101,6 +103,7 @@ fn run(cli: &Cli, terminal: &mut Terminal) -> Result<(), Failure> {
         Verb::Wrap(args) => verbs::wrap::run(args, &cli.common, terminal),
         Verb::Completions(args) => verbs::completions::run(args, Cli::command(), terminal),
         Verb::Man => verbs::man::run(Cli::command(), terminal),
+        // `main` runs it.
         Verb::Mcp(_) => Ok(()),
     }
 }

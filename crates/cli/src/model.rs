@@ -53,8 +53,8 @@ pub fn find(
     catalogue: &Catalogue,
     network: OutboundNetwork,
 ) -> Result<Model, Failure> {
-    let (said, name) = named(choice.name);
-    let dialect = choice.dialect.or(said);
+    let (prefix_dialect, name) = split_dialect(choice.name);
+    let dialect = choice.dialect.or(prefix_dialect);
     let dialect = dialect.unwrap_or_else(|| guess(name, choice.base_url, catalogue));
     let endpoint = endpoint(name, choice.base_url, dialect)?;
     let http = HttpModel::new(dialect, endpoint).network(network);
@@ -75,13 +75,13 @@ pub fn script(name: &str) -> Result<Option<ScriptedModel>, Failure> {
 }
 
 /// Splits the dialect prefix from a name.
-fn named(name: &str) -> (Option<Dialect>, &str) {
-    let said = [
+fn split_dialect(name: &str) -> (Option<Dialect>, &str) {
+    let prefixes = [
         ("chat:", Dialect::Chat),
         ("messages:", Dialect::Messages),
         ("responses:", Dialect::Responses),
     ];
-    let found = said
+    let found = prefixes
         .into_iter()
         .find_map(|(prefix, dialect)| Some((Some(dialect), name.strip_prefix(prefix)?)));
     found.unwrap_or((None, name))
@@ -94,6 +94,7 @@ fn guess(name: &str, base_url: Option<&str>, catalogue: &Catalogue) -> Dialect {
     let maker = known.as_ref().map(|model| model.provider.as_str());
     match (maker, &known) {
         (Ok("anthropic"), _) => Dialect::Messages,
+        // Other servers of these models may not have the Responses API.
         (Ok("openai"), Ok(model)) if model.reasons && base_url.is_none() => Dialect::Responses,
         // A Claude model newer than the catalogue.
         (Err(_), _) if name.contains("claude") && base_url.is_none() => Dialect::Messages,
@@ -127,7 +128,7 @@ fn endpoint(name: &str, base_url: Option<&str>, dialect: Dialect) -> Result<Endp
         }
         return Ok(endpoint);
     };
-    if !may_see(&endpoint, provider, key.trim()) {
+    if !may_send_key(&endpoint, provider, key.trim()) {
         let base = endpoint.base();
         return Err(Failure::input(
             format!("the key in {variable} does not belong to {base}, so it is not sent there"),
@@ -146,8 +147,10 @@ fn host_of(endpoint: &Endpoint) -> Option<Provider> {
 
 /// False if the endpoint is a provider's own address and the key belongs to another provider.
 /// `usual` is the provider whose variable the key comes from.
-fn may_see(endpoint: &Endpoint, usual: Provider, key: &str) -> bool {
+fn may_send_key(endpoint: &Endpoint, usual: Provider, key: &str) -> bool {
     host_of(endpoint).is_none_or(|host| {
+        // A key of another provider may go to that provider, also from this variable: Anthropic has
+        // an endpoint for clients of OpenAI.
         let is_usual = host == usual || !usual.may_issue(key);
         host.may_issue(key) && is_usual
     })
@@ -179,15 +182,18 @@ mod tests {
     #[test]
     fn dialect_prefix_overrides_the_guess() {
         let responses = (Some(Dialect::Responses), "gpt-x");
-        assert_eq!(named("responses:gpt-x"), responses);
-        assert_eq!(named("chat:claude"), (Some(Dialect::Chat), "claude"));
-        assert_eq!(named("qwen3:8b"), (None, "qwen3:8b"));
+        assert_eq!(split_dialect("responses:gpt-x"), responses);
+        assert_eq!(
+            split_dialect("chat:claude"),
+            (Some(Dialect::Chat), "claude")
+        );
+        assert_eq!(split_dialect("qwen3:8b"), (None, "qwen3:8b"));
     }
 
     #[test]
     fn key_goes_only_to_its_provider_or_a_private_server() {
         let may = |base: &str, usual: Provider, key: &str| {
-            may_see(&Endpoint::new(base).unwrap(), usual, key)
+            may_send_key(&Endpoint::new(base).unwrap(), usual, key)
         };
         let (anthropic, openai) = (Provider::Anthropic, Provider::OpenAi);
         assert!(may("http://127.0.0.1:1/v1", openai, "sk-proj-1"));

@@ -10,7 +10,7 @@ use trimtab_wire::transcript::Conversation;
 use crate::catalogue;
 use crate::exit::Failure;
 
-/// The window of a conversation of which nobody knows it.
+/// The window if neither the flags nor the transcript nor the catalogue name one.
 const USUAL_WINDOW: u64 = 128_000;
 
 /// The models of conversations: from the flags, else from the transcript and the catalogue.
@@ -68,6 +68,7 @@ impl RecordedModels {
             return known.clone();
         }
         let found = self.catalogue.find(name).ok().map(|found| found.model);
+        // Unknown names are remembered too: most files name one model in every conversation.
         self.known.insert(name.to_owned(), found.clone());
         found
     }

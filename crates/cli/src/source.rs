@@ -35,6 +35,7 @@ fn is_stdin(path: &Path) -> bool {
 /// Opens `path`.
 pub fn open(path: &Path, terminal: &Terminal) -> Result<InputSource, Failure> {
     if is_stdin(path) {
+        // The length of standard input is unknown.
         let progress = Progress::hidden();
         let input = BufReader::with_capacity(BUFFER, progress.wrap(io::stdin()));
         return Ok(InputSource {

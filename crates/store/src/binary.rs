@@ -14,6 +14,8 @@ pub(crate) fn is_binary(sample: &[u8]) -> bool {
 /// Counts bytes that do not occur in text: invalid UTF-8 and unusual control characters. A
 /// character split by the end of the sample does not count.
 fn strange_bytes(bytes: &[u8]) -> usize {
+    // Not strange are 7 to 13 (bell, backspace, tab, line ends, form feed) and 27 (escape, which
+    // starts colours): logs contain them.
     let strange = |byte: &u8| matches!(byte, 0..=6 | 14..=26 | 28..=31);
     let mut chunks = bytes.utf8_chunks().peekable();
     let mut count = 0;

@@ -15,6 +15,7 @@ pub(crate) fn system() -> Clock {
 #[expect(clippy::disallowed_methods, reason = "this is the one clock")]
 pub fn since_epoch() -> Duration {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    // A clock before 1970 counts as 1970.
     since.unwrap_or_default()
 }
 

@@ -113,11 +113,11 @@ pub(crate) struct RemovalPlan {
 }
 
 impl RemovalPlan {
-    /// Takes back sessions that came into use after the snapshot.
+    /// Drops sessions from the plan that came into use after the snapshot.
     #[cfg(any(all(unix, feature = "folder"), feature = "shared"))]
     pub(crate) fn retain_sessions(&mut self, snapshot: &StoreSnapshot, staying: &[SessionId]) {
         let stays = |id: &SessionId| staying.contains(id);
-        // The report must match what was actually removed.
+        // The report lists only what is removed in the end.
         self.sessions.retain(|id| !stays(id));
         self.report.sessions.retain(|id| !stays(id));
         for session in snapshot
@@ -125,6 +125,7 @@ impl RemovalPlan {
             .iter()
             .filter(|session| stays(&session.id))
         {
+            // This ignores that other sessions may share a blob. The figures are then estimates.
             let blobs = session.outputs.iter().flat_map(|output| &output.blobs);
             let sizes = blobs.filter_map(|blob| snapshot.blobs.get(blob));
             let size = session.stream_bytes + sizes.sum::<u64>();
@@ -138,17 +139,17 @@ impl RemovalPlan {
 
 /// Decides what `request` removes from the store in `snapshot` at time `now`.
 pub(crate) fn decide(snapshot: &StoreSnapshot, request: &CollectOptions, now: u64) -> RemovalPlan {
-    let mut deciding = RemovalPlanner::new(snapshot);
-    deciding.named(&request.sessions);
-    // The order matters: sessions named explicitly go first, size limits last.
-    deciding.old_sessions(request, now);
+    let mut planner = RemovalPlanner::new(snapshot);
+    // The order matters: everything removed by an earlier rule counts towards the size limit.
+    planner.named(&request.sessions);
+    planner.old_sessions(request, now);
     if let Some(reachable) = &request.reachable {
-        deciding.unreachable(reachable);
+        planner.unreachable(reachable);
     }
     if let Some(max) = request.max_bytes {
-        deciding.down_to(max, now.saturating_sub(millis(request.live_within)));
+        planner.down_to(max, now.saturating_sub(millis(request.live_within)));
     }
-    deciding.removal
+    planner.removal
 }
 
 fn millis(duration: Duration) -> u64 {
@@ -167,23 +168,26 @@ struct RemovalPlanner<'a> {
 }
 
 impl<'a> RemovalPlanner<'a> {
-    fn new(picture: &'a StoreSnapshot) -> Self {
+    fn new(snapshot: &'a StoreSnapshot) -> Self {
         let mut holders = BTreeMap::new();
-        let outputs = picture.sessions.iter().flat_map(|session| &session.outputs);
+        let outputs = snapshot
+            .sessions
+            .iter()
+            .flat_map(|session| &session.outputs);
         for blob in outputs.flat_map(|output| &output.blobs) {
             *holders.entry(*blob).or_default() += 1;
         }
-        let streams: u64 = picture
+        let streams: u64 = snapshot
             .sessions
             .iter()
             .map(|session| session.stream_bytes)
             .sum();
         let mut removal = RemovalPlan::default();
-        removal.report.bytes_kept = streams + picture.blobs.values().sum::<u64>();
+        removal.report.bytes_kept = streams + snapshot.blobs.values().sum::<u64>();
         Self {
-            snapshot: picture,
-            used: last_uses(&picture.sessions),
-            leased: leased(&picture.sessions),
+            snapshot,
+            used: last_uses(&snapshot.sessions),
+            leased: leased(&snapshot.sessions),
             holders,
             removal,
         }
@@ -210,6 +214,7 @@ impl<'a> RemovalPlanner<'a> {
                 )
             })
             .collect();
+        // By name among equals, so that the same store always gives the same plan.
         sessions.sort_by(|a, b| (a.0, &a.1.id).cmp(&(b.0, &b.1.id)));
         sessions
     }
@@ -226,7 +231,7 @@ impl<'a> RemovalPlanner<'a> {
 
     fn down_to(&mut self, max: u64, live_since: u64) {
         for (used, session) in self.oldest_first() {
-            // The rest is younger, so stop.
+            // The list is sorted by age, so all others are live too.
             if self.removal.report.bytes_kept <= max || used >= live_since {
                 break;
             }
@@ -319,7 +324,7 @@ fn leased(sessions: &[SnapshotSession]) -> BTreeSet<&SessionId> {
     let mut found = BTreeSet::new();
     for session in sessions.iter().filter(|session| session.leased) {
         let mut next = Some(&session.id);
-        // A set of found sessions also ends a damaged cycle of parents.
+        // A session that was found before ends the walk, also in a damaged cycle of parents.
         while let Some(id) = next.filter(|id| found.insert(*id)) {
             next = parents.get(id).copied().flatten();
         }

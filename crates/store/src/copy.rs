@@ -10,7 +10,7 @@ use crate::{
 /// The number of entries that are copied at once.
 const BATCH: usize = 256;
 
-/// What a copy did so far.
+/// The progress of a copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyProgress {
     /// The number of sessions to copy.
@@ -48,7 +48,10 @@ pub fn copy_store(
     to: &dyn Store,
     report: &mut dyn FnMut(&CopyProgress),
 ) -> Result<CopyProgress> {
+    // First, because only an empty store accepts another secret.
     to.restore_secret(&from.secret()?)?;
+    // A link creates a missing parent with a new secret, so parents must be copied before their
+    // children.
     let sessions = parents_first(from.sessions()?);
     let mut copy = StoreCopy {
         from,
@@ -67,6 +70,7 @@ pub fn copy_store(
         copy.progress.copied_sessions += 1;
         report(&copy.progress);
     }
+    // Last, because every write above marks a session as used now.
     copy.restore_times(&sessions)?;
     Ok(copy.progress)
 }
@@ -98,7 +102,7 @@ impl StoreCopy<'_> {
         Ok(())
     }
 
-    /// Sets the time of the last use again, which writes and links have changed.
+    /// Restores the times of the last use, which writes and links have changed.
     fn restore_times(&self, sessions: &[SessionInfo]) -> Result<()> {
         for info in sessions {
             if let Some(minter) = self.from.ref_minter(&info.session)? {
@@ -115,6 +119,7 @@ impl StoreCopy<'_> {
         } else {
             None
         };
+        // It was stored as a string, so the conversion loses nothing.
         let text = text.map(|text| String::from_utf8_lossy(&text).into_owned());
         let mut bytes = self.from.open(session, id, OutputForm::Whole)?.reader();
         let labels = &output.labels;
@@ -141,7 +146,7 @@ impl StoreCopy<'_> {
     fn entries(&mut self, session: &SessionId, stream: Stream) -> Result<()> {
         let mut position = self.to.position(session, stream)?;
         if position > 0 {
-            // The last entry of the target must be a copy too.
+            // Streams only grow, so an equal last entry means that all entries before it are equal.
             let last = position - 1;
             let ours = self.to.read(session, stream, last, 1)?;
             if self.from.read(session, stream, last, 1)? != ours {

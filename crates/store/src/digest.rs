@@ -52,10 +52,13 @@ fn halves(nodes: &[DigestNode]) -> Option<(&[DigestNode], &[DigestNode])> {
     nodes.split_at_checked(nodes.len().next_power_of_two() / 2)
 }
 
-/// Eight bytes that detect accidental damage to a row. They do not protect against an attacker.
+/// Eight bytes that detect accidental damage to a row. They have no key, so they do not protect
+/// against an attacker.
 pub(crate) fn seal(fields: &[&[u8]]) -> [u8; 8] {
     let mut hasher = Hasher::new();
     for field in fields {
+        // The length separates the fields: a byte that moves from one field to the next changes the
+        // seal.
         hasher.update(&(field.len() as u64).to_le_bytes());
         hasher.update(field);
     }

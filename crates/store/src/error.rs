@@ -13,14 +13,16 @@ pub enum Error {
     NotFound,
     /// Stored data fails its check. Wrong bytes are never returned.
     #[error(
-        "damaged: {what} fails its check\nhint: the stored bytes changed behind our back; `trimtab store check` says what is lost"
+        "damaged: {what} fails its check\nhint: the stored bytes were changed from outside; `trimtab store check` lists what is lost"
     )]
     Damaged {
         /// The object that was read.
         what: String,
     },
     /// A log or journal has grown since the caller read its position.
-    #[error("the {stream} is at position {actual}, not {expected}\nhint: read what is new first")]
+    #[error(
+        "the {stream} is at position {actual}, not {expected}\nhint: read the new entries first"
+    )]
     Conflict {
         /// `log` or `journal`.
         stream: &'static str,
@@ -40,13 +42,13 @@ pub enum Error {
     /// An invalid search pattern.
     #[error("bad pattern: {why}")]
     Pattern {
-        /// The fault of the pattern.
+        /// What is wrong with the pattern.
         why: String,
     },
     /// An invalid session name.
     #[error("bad session name: {why}")]
     SessionName {
-        /// The fault of the name.
+        /// What is wrong with the name.
         why: &'static str,
     },
     /// An impossible link between sessions.
@@ -69,27 +71,29 @@ pub enum Error {
     #[error("the store is read-only")]
     ReadOnly,
     /// The store was deleted or replaced while it was open. Writes would be lost.
-    #[error("the store at {} was deleted or replaced\nhint: put it back, or start again", path.display())]
+    #[error("the store at {} was deleted or replaced\nhint: put it back, or restart this process", path.display())]
     Vanished {
         /// The folder of the store.
         path: PathBuf,
     },
     /// Another process has the store open or repairs it.
-    #[error("the store at {} is in use: {why}", path.display())]
+    #[error("the store at {} is in use: {why}\nhint: try again when that process has ended", path.display())]
     InUse {
         /// The folder of the store.
         path: PathBuf,
-        /// The use.
+        /// How it is used.
         why: &'static str,
     },
     /// Another process held the write lock for too long.
-    #[error("the store is busy: another process holds it")]
+    #[error("the store is busy: another process is writing to it\nhint: try again later")]
     Busy,
     /// Staged writes failed, so writes that depend on them cannot follow.
-    #[error("earlier writes could not be carried out\nhint: open the session again")]
+    #[error("earlier writes to the store failed\nhint: open the session again")]
     Lost,
     /// The store has a newer format and is left untouched.
-    #[error("the store has format {found}, this version knows up to {known}\nhint: upgrade")]
+    #[error(
+        "the store has format {found}, this version knows up to {known}\nhint: upgrade Trimtab"
+    )]
     NewerFormat {
         /// The format of the store.
         found: i64,
@@ -119,11 +123,13 @@ pub enum Error {
     },
     /// The target of a copy is another store, and not empty.
     #[error(
-        "the target of the copy is another store, and has sessions\nhint: copy into an empty store"
+        "the target of the copy already has sessions of another store\nhint: copy into an empty store"
     )]
     NotEmpty,
     /// A session of the target of a copy differs from that of the source.
-    #[error("session '{session}' of the target is not a copy\nhint: copy into an empty store")]
+    #[error(
+        "session '{session}' of the target is not a copy of the session in the source\nhint: copy into an empty store"
+    )]
     OtherSession {
         /// The session.
         session: String,
@@ -150,12 +156,12 @@ pub enum Error {
     BadUrl {
         /// The server.
         what: &'static str,
-        /// The fault.
+        /// What is wrong with the URL.
         why: String,
     },
     /// The database does not let its user do something.
     #[error(
-        "the database refuses it: {0}\nhint: let this user own the database, or grant it CREATE on the database"
+        "the database denies access: {0}\nhint: let this user own the database, or grant it CREATE on the database"
     )]
     Denied(String),
     /// An error of the database.

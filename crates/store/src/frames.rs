@@ -3,9 +3,10 @@
 use crate::digest::{self, Digest, DigestNode};
 
 /// The size of a frame; the last one may be shorter. Part of the format, because digests of frames
-/// depend on it.
+/// depend on it. A power of two, so that a frame is a whole subtree of the BLAKE3 tree.
 pub const FRAME: usize = 64 * 1024;
-/// The number of frames in a span, the second level of the line index: 16 MiB.
+/// The number of frames in a span, the second level of the line index: 16 MiB. A power of two, so
+/// that a span is a whole subtree too.
 pub(crate) const SPAN: usize = 256;
 
 /// The scan of one frame.
@@ -22,11 +23,11 @@ pub(crate) struct FrameScan {
 pub(crate) struct OutputScan {
     /// BLAKE3 of the bytes.
     pub digest: Digest,
-    /// How many bytes.
+    /// The number of bytes.
     pub byte_size: u64,
-    /// How many newlines.
+    /// The number of newlines.
     pub newlines: u64,
-    /// Frame by frame.
+    /// The scans of its frames, in order.
     pub frames: Vec<FrameScan>,
 }
 
@@ -99,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_scan_gives_the_plain_digest() {
+    fn scan_gives_the_plain_digest() {
         for len in [0, 1, 100, FRAME, FRAME + 1, 5 * FRAME, 6 * FRAME + 77] {
             let bytes: Vec<u8> = (8..15).cycle().take(len).collect();
             let scan = scan(&bytes);
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_have_the_lengths_that_add_up() {
+    fn frame_lengths_add_up_to_the_size() {
         let size = 3 * FRAME as u64 + 5;
         let lens: Vec<usize> = (0..5).map(|n| frame_len(n, size)).collect();
         assert_eq!(lens, [FRAME, FRAME, FRAME, 5, 0]);

@@ -1,10 +1,11 @@
 //! Stores outputs, logs and journals. The only crate that opens files or databases.
 //!
-//! [`Store`] is the trait; [`MemoryStore`] and `FolderStore` implement it. An output is stored in
-//! full ([`Put`]) and retrieved by its ref: completely, by lines ([`LineRange`]), or by search
-//! ([`Query`]). Reading streams, so an output of any size is never held in memory. [`StagedStore`]
-//! defers the writes of a session for callers that must not block. Without the feature `folder`,
-//! which is on by default, only [`MemoryStore`] exists, and no C code is compiled.
+//! [`Store`] is the trait; [`MemoryStore`], `FolderStore` and `SharedStore` implement it. An output
+//! is stored in full ([`Put`]) and retrieved by its ref: completely, by lines ([`LineRange`]), or
+//! by search ([`Query`]). Reading streams, so an output of any size is never held in memory.
+//! [`StagedStore`] defers the writes of a session for callers that must not block. Without the
+//! features `folder`, which is on by default, and `shared`, only [`MemoryStore`] exists, and no C
+//! code is compiled.
 
 #![cfg_attr(
     not(feature = "folder"),

@@ -1,4 +1,4 @@
-//! Reads lines, at the cost of the lines read.
+//! Reads lines at a cost that depends only on the lines read.
 //!
 //! The line index finds the frame of a line, so only the frames with the requested lines are
 //! decompressed. The retrieval tools and `trimtab output read` use it.
@@ -55,6 +55,7 @@ impl OutputLine {
 
     /// The line as text, without a trailing carriage return.
     pub fn text(&self) -> Cow<'_, str> {
+        // In a clipped line, a final carriage return may be in the middle of the line.
         let bytes = match self.bytes.strip_suffix(b"\r") {
             Some(stripped) if !self.is_clipped() => stripped,
             _ => &self.bytes,
@@ -91,6 +92,7 @@ impl OpenOutput {
         let mut next = range.offset;
         while next < end && bytes < range.max_bytes {
             let line = cursor.line(next, range.max_line_bytes)?;
+            // The newline counts too. Otherwise a million empty lines would cost nothing.
             bytes += line.bytes.len() + 1;
             lines.push(line);
             next += 1;
@@ -121,6 +123,7 @@ impl<'a> LineCursor<'a> {
             frame: Vec::new(),
             at: 0,
         };
+        // Line n starts after newline n - 1. The first line has no newline before it.
         match line.checked_sub(1) {
             Some(newline) => cursor.skip_newline(newline)?,
             None => cursor.load(0)?,
@@ -142,6 +145,7 @@ impl<'a> LineCursor<'a> {
     fn skip_newline(&mut self, number: u64) -> Result<()> {
         let (frame, before) = self.source.frame_of_newline(number)?;
         self.load(frame)?;
+        // The index leads to the frame only. Within it, newlines are counted.
         let nth = usize::try_from(number - before).unwrap_or(usize::MAX);
         let found = memchr::memchr_iter(b'\n', &self.frame).nth(nth);
         let found = found.ok_or_else(|| Error::damaged("the line index"))?;

@@ -112,7 +112,7 @@ pub struct OutputMetadata {
     pub reference: Ref,
     /// The session that holds it: the requested one, or a parent.
     pub session: SessionId,
-    /// What the caller said of it.
+    /// The labels that the caller gave it.
     pub labels: OutputLabels,
     /// The original size.
     pub byte_size: u64,

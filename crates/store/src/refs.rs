@@ -10,9 +10,9 @@ use crate::{Error, Result};
 
 /// The size of an id before encoding: 80 bits cannot be guessed.
 const ID_BYTES: usize = 10;
-/// The length of an id.
+/// The length of an id: base32 has 5 bits per character.
 const ID_CHARS: usize = 16;
-/// The context string of the derived key.
+/// The context string of the derived key. Part of the format: another text would change every ref.
 const PURPOSE: &str = "trimtab store, ref ids, version 1";
 
 /// The secret of a session. Refs made with it are invalid in any other session.
@@ -40,12 +40,13 @@ impl SessionSecret {
     pub(crate) fn ref_id(&self, call: &str, digest: &Digest) -> String {
         let key = blake3::derive_key(PURPOSE, &self.0);
         let mut hasher = blake3::Hasher::new_keyed(&key);
+        // The length separates the call from the digest.
         hasher.update(&(call.len() as u64).to_le_bytes());
         hasher.update(call.as_bytes());
         hasher.update(digest);
         let mut id = [0; ID_BYTES];
         hasher.finalize_xof().fill(&mut id);
-        spelling().encode(&id)
+        base32().encode(&id)
     }
 }
 
@@ -61,11 +62,12 @@ pub(crate) fn random(bytes: &mut [u8]) -> Result<()> {
 }
 
 /// Base32 in lower case without padding.
-fn spelling() -> Encoding {
+fn base32() -> Encoding {
     let mut specification = Specification::new();
     specification
         .symbols
         .push_str("abcdefghijklmnopqrstuvwxyz234567");
+    // The specification is valid, so the fallback is never used.
     specification
         .encoding()
         .unwrap_or(data_encoding::BASE32_NOPAD)

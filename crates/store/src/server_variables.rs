@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// Variables of PostgreSQL that are used. Those of the address come from the URL.
+/// The variables of PostgreSQL that are used. The URL contains the address, so its variables are
+/// not.
 const POSTGRES: [&str; 5] = [
     "PGPASSFILE",
     "PGPASSWORD",
@@ -10,7 +11,7 @@ const POSTGRES: [&str; 5] = [
     "PGSSLROOTCERT",
     "PGUSER",
 ];
-/// What the names of the variables of object stores start with.
+/// The prefixes of the variables of object stores.
 const OBJECT_STORES: [&str; 3] = ["AWS_", "AZURE_", "GOOGLE_"];
 
 /// Credentials and settings of servers, as the tools of each server read them from the environment.
@@ -26,7 +27,7 @@ const OBJECT_STORES: [&str; 3] = ["AWS_", "AZURE_", "GOOGLE_"];
 pub struct ServerVariables(Vec<(String, String)>);
 
 impl ServerVariables {
-    /// Those of this process.
+    /// The variables of this process.
     pub fn of_process() -> Self {
         let variables = std::env::vars_os();
         let texts = variables.filter_map(|(name, value)| {

@@ -71,6 +71,7 @@ impl Stream {
         }
     }
 
+    /// Its number in the database. Part of the format of all persistent backends.
     pub(crate) fn number(self) -> u8 {
         match self {
             Self::Log => 0,
@@ -105,7 +106,7 @@ pub struct StoreStatus {
     pub read_only: bool,
 }
 
-/// The reason why `parent` cannot become the parent of `child`, if any.
+/// Fails if `parent` cannot become the parent of `child`.
 pub(crate) fn may_link(
     child: &SessionId,
     parent: &SessionId,
@@ -113,9 +114,9 @@ pub(crate) fn may_link(
     has_parent: bool,
 ) -> Result<()> {
     let why = if is_ring {
-        "it is the same session, or below it"
+        "the parent is the session itself, or one of its descendants"
     } else if has_parent {
-        "it has another parent"
+        "it already has another parent"
     } else {
         return Ok(());
     };

@@ -38,7 +38,7 @@ impl OpenOutput {
         Self { metadata, source }
     }
 
-    /// What is known of it.
+    /// Its metadata.
     pub fn metadata(&self) -> &OutputMetadata {
         &self.metadata
     }
@@ -70,6 +70,7 @@ impl OpenOutput {
         let Some(last) = self.byte_size().checked_sub(1) else {
             return Ok(0);
         };
+        // Text after the last newline is a line of its own.
         let is_open = self.read_at(last, 1)? != b"\n";
         Ok(self.source.newlines() + u64::from(is_open))
     }
@@ -117,7 +118,7 @@ impl OpenOutput {
 
 impl fmt::Debug for OpenOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Stored").field(&self.metadata).finish()
+        f.debug_tuple("OpenOutput").field(&self.metadata).finish()
     }
 }
 
@@ -154,6 +155,7 @@ impl OutputReader {
             self.source.frame(self.next, &mut self.frame)?;
             self.next += 1;
             self.at = at;
+            // A seek past the end of the output: there is nothing to read, and no further frame.
             if at >= self.frame.len() {
                 break;
             }
@@ -174,7 +176,7 @@ impl Read for OutputReader {
 
 impl fmt::Debug for OutputReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StoredReader")
+        f.debug_struct("OutputReader")
             .field("next_frame", &self.next)
             .finish_non_exhaustive()
     }

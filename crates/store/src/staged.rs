@@ -13,18 +13,19 @@ use crate::{
     SessionId, SessionInfo, SpilledFile, Store, StoreStatus, Stream,
 };
 
-/// Larger outputs are not deferred, because most backends store them in separate files.
-const LARGE: usize = 64 << 10;
+/// Larger outputs are not deferred. Most backends store them in separate files, which need a sync
+/// of their own anyway.
+const MOST_DEFERRED: usize = 64 << 10;
 /// The maximum number of deferred bytes.
-const MOST: usize = 4 << 20;
+const MOST_BYTES: usize = 4 << 20;
 
 /// A store whose outputs and entries wait in memory until [`flush`](Self::flush), which executes
 /// them together with one sync, off the path of callers that must not block.
 ///
 /// Nothing is durable before that. **A ref, and anything that depends on it, must not leave the
-/// process before `flush` has returned.** Everything except a put and an append flushes first, so
-/// reads always see earlier writes. A failed flush loses the deferred writes: from then on every
-/// operation fails with [`Error::Lost`].
+/// process before `flush` has returned.** Every operation that depends on earlier writes flushes
+/// first, so reads always see them. A failed flush loses the deferred writes: from then on writes and
+/// reads fail with [`Error::Lost`].
 ///
 /// ```
 /// use std::sync::Arc;
@@ -41,8 +42,8 @@ const MOST: usize = 4 << 20;
 pub struct StagedStore {
     inner: Arc<dyn Store>,
     state: Mutex<StagedWrites>,
-    /// Held while writes are executed, to keep their order.
-    turn: Mutex<()>,
+    /// Held while writes are executed, so that they keep their order.
+    flush_lock: Mutex<()>,
 }
 
 #[derive(Default)]
@@ -60,7 +61,7 @@ impl StagedStore {
         Self {
             inner,
             state: Mutex::default(),
-            turn: Mutex::default(),
+            flush_lock: Mutex::default(),
         }
     }
 
@@ -68,7 +69,10 @@ impl StagedStore {
     /// durable.
     pub fn flush(&self) -> Result<()> {
         // One flush at a time, so that writes reach the store in their order.
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = self
+            .flush_lock
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let mut state = self.usable()?;
         if state.waiting.is_empty() {
             return Ok(());
@@ -77,6 +81,7 @@ impl StagedStore {
         state.bytes = 0;
         // Release the state during the write, so that others can stage meanwhile.
         drop(state);
+        // From here on, an early return or a panic loses writes. The guard records that.
         let mut under_way = FlushInProgress {
             staged: self,
             done: false,
@@ -90,7 +95,7 @@ impl StagedStore {
 
     /// True if nothing is deferred or being written; never blocks.
     pub fn is_idle(&self) -> bool {
-        self.turn.try_lock().is_ok() && self.state().waiting.is_empty()
+        self.flush_lock.try_lock().is_ok() && self.state().waiting.is_empty()
     }
 
     fn state(&self) -> MutexGuard<'_, StagedWrites> {
@@ -108,16 +113,16 @@ impl StagedStore {
 
     /// The ref generator of a session, if it is known.
     fn session_ref_minter(&self, session: &SessionId) -> Result<Option<RefMinter>> {
-        if let Some(naming) = self.state().ref_minters.get(session) {
-            return Ok(Some(naming.clone()));
+        if let Some(minter) = self.state().ref_minters.get(session) {
+            return Ok(Some(minter.clone()));
         }
-        // Not cached yet: ask the store once per session.
-        let naming = self.inner.ref_minter(session)?;
-        if let Some(naming) = &naming {
+        // Only a hit is cached: a new session gets its secret with its first write.
+        let minter = self.inner.ref_minter(session)?;
+        if let Some(minter) = &minter {
             let mut state = self.state();
-            state.ref_minters.insert(session.clone(), naming.clone());
+            state.ref_minters.insert(session.clone(), minter.clone());
         }
-        Ok(naming)
+        Ok(minter)
     }
 
     fn queue_write(&self, session: &SessionId, write: Write) -> Result<()> {
@@ -129,7 +134,9 @@ impl StagedStore {
             Some((_, writes)) => writes.push(write),
             None => state.waiting.push((session.clone(), vec![write])),
         }
-        let full = state.bytes > MOST;
+        // The writer that fills the buffer also flushes it, so memory is bounded even if nobody
+        // calls `flush`.
+        let full = state.bytes > MOST_BYTES;
         drop(state);
         if full { self.flush() } else { Ok(()) }
     }
@@ -166,17 +173,19 @@ impl Drop for StagedStore {
 impl Store for StagedStore {
     fn put(&self, session: &SessionId, put: Put<'_>) -> Result<Ref> {
         // Only small outputs in memory can be named without writing them.
-        let naming = match &put.bytes {
-            PutInput::Slice(bytes) if bytes.len() <= LARGE => self.session_ref_minter(session)?,
+        let minter = match &put.bytes {
+            PutInput::Slice(bytes) if bytes.len() <= MOST_DEFERRED => {
+                self.session_ref_minter(session)?
+            }
             _ => None,
         };
-        let (Some(naming), PutInput::Slice(bytes)) = (naming, &put.bytes) else {
+        let (Some(minter), PutInput::Slice(bytes)) = (minter, &put.bytes) else {
             // Deferred entries keep waiting: what a caller appends before and after this output is
             // written together, or not at all.
             drop(self.usable()?);
             return self.inner.put(session, put);
         };
-        let reference = naming.name(put.call, bytes, put.text);
+        let reference = minter.name(put.call, bytes, put.text);
         let write = Write(WriteKind::Put {
             id: reference.id().to_owned(),
             labels: put.labels(),
@@ -228,10 +237,10 @@ impl Store for StagedStore {
     }
 
     fn delete_session(&self, session: &SessionId) -> Result<()> {
-        let settled = self.flushed_store()?;
+        let inner = self.flushed_store()?;
         // A new session of this name would have another secret.
         self.state().ref_minters.remove(session);
-        settled.delete_session(session)
+        inner.delete_session(session)
     }
 
     fn sessions(&self) -> Result<Vec<SessionInfo>> {
@@ -269,6 +278,7 @@ impl Store for StagedStore {
     }
 
     fn status(&self) -> Result<StoreStatus> {
+        // The status must not block, so it does not flush.
         self.inner.status()
     }
 
@@ -280,6 +290,7 @@ impl Store for StagedStore {
         self.flushed_store()?.positions(sessions)
     }
 
+    // Claims do not depend on deferred writes, so they need no flush.
     fn claim(&self, session: &SessionId, purpose: &'static str, time: Duration) -> Result<bool> {
         self.inner.claim(session, purpose, time)
     }
@@ -297,10 +308,10 @@ impl Store for StagedStore {
     }
 
     fn collect(&self, request: &CollectOptions) -> Result<CollectReport> {
-        let settled = self.flushed_store()?;
+        let inner = self.flushed_store()?;
         // A session that is removed and created again has other refs.
         self.state().ref_minters.clear();
-        settled.collect(request)
+        inner.collect(request)
     }
 
     fn spill(&self, session: &SessionId, id: &str) -> Result<SpilledFile> {

@@ -46,8 +46,8 @@ pub trait Store: Send + Sync {
     /// Opens an output for reading.
     fn open(&self, session: &SessionId, id: &str, form: OutputForm) -> Result<OpenOutput>;
 
-    /// Opens several whole outputs, in the order of `ids`. A store on another machine does that in a
-    /// few round trips, however many they are.
+    /// Opens several whole outputs, in the order of `ids`. A store on another machine needs only a
+    /// few round trips for any number of them.
     fn open_all(&self, session: &SessionId, ids: &[&str]) -> Result<Vec<OpenOutput>> {
         let opened = ids
             .iter()
@@ -77,6 +77,7 @@ pub trait Store: Send + Sync {
         sessions.retain(|info| info.session.as_str().starts_with(prefix));
         sessions.sort_by_key(|info| Reverse(info.used));
         let names = sessions.into_iter().map(|info| info.session);
+        // Damaged outputs do not count: the caller wants a session that can return the bytes.
         let may_redeem = |name: &SessionId| self.metadata(name, id).is_ok();
         Ok(names.filter(may_redeem).collect())
     }
@@ -85,7 +86,7 @@ pub trait Store: Send + Sync {
     fn touch(&self, session: &SessionId) -> Result<()>;
 
     /// Lets `child` redeem the refs of `parent`, for example as a sub-agent. A session has at most
-    /// one parent, for good. The caller must authorise this.
+    /// one parent, and keeps it until the parent is removed. The caller must authorise this.
     fn link(&self, child: &SessionId, parent: &SessionId) -> Result<()>;
 
     /// The parent session, if there is one.
@@ -130,8 +131,8 @@ pub trait Store: Send + Sync {
         Ok(())
     }
 
-    /// The state of the store, and the positions of the log and the journal of each session. Backends
-    /// that are far away answer in one round trip.
+    /// The state of the store, and the positions of the log and the journal of each session.
+    /// Backends that are far away answer in one round trip.
     fn positions(&self, sessions: &[SessionId]) -> Result<(StoreStatus, Vec<(u64, u64)>)> {
         let position = |session: &SessionId| {
             let log = self.position(session, Stream::Log)?;
@@ -161,8 +162,8 @@ pub trait Store: Send + Sync {
         Err(Error::Unsupported("be the target of a copy"))
     }
 
-    /// Creates a session with the refs of another store, or sets the times of an earlier copy. Fails
-    /// if the session exists with other refs.
+    /// Creates a session with the refs of another store, or sets the times of an earlier copy.
+    /// Fails if the session exists with other refs.
     fn restore_session(&self, info: &SessionInfo, minter: &RefMinter) -> Result<()> {
         let _ = (info, minter);
         Err(Error::Unsupported("be the target of a copy"))
@@ -213,6 +214,7 @@ pub trait Store: Send + Sync {
         for metadata in self.list(session)? {
             let id = metadata.reference.id();
             let opened = self.open(session, id, OutputForm::Text);
+            // One damaged output must not hide the matches in all others.
             match opened.and_then(|output| search.output(&output)) {
                 // The output was removed since it was listed.
                 Err(error) if error.is_not_found() => {}

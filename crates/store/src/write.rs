@@ -31,6 +31,7 @@ impl RefMinter {
     pub(crate) fn name(&self, call: &str, bytes: &[u8], text: Option<&str>) -> Ref {
         let whole = frames::scan(bytes);
         let id = self.secret.ref_id(call, &whole.digest);
+        // Lines are counted in the text projection, because the retrieval tools read that.
         let newlines = text.map(|text| memchr::memchr_iter(b'\n', text.as_bytes()).count());
         let newlines = newlines.map_or(whole.newlines, |newlines| newlines as u64);
         Ref::issue(id, Some(whole.byte_size), Some(newlines + 1))
@@ -39,7 +40,8 @@ impl RefMinter {
 
 impl fmt::Debug for RefMinter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Naming")
+        // The secret must not reach a log.
+        f.write_str("RefMinter")
     }
 }
 
@@ -103,7 +105,7 @@ impl Write {
                     .media_type(&labels.media_type);
                 put.text = text.as_deref();
                 let stored = store.put(session, put)?;
-                check(id, stored.id())
+                check_id(id, stored.id())
             }
             WriteKind::Append {
                 stream,
@@ -118,8 +120,9 @@ impl Write {
     }
 }
 
-/// A session that was removed and created again generates other refs.
-pub(crate) fn check(expected: &str, id: &str) -> Result<()> {
+/// Fails if an output got another id than the one that was already given out. That happens if its
+/// session was removed and created again, with another secret.
+pub(crate) fn check_id(expected: &str, id: &str) -> Result<()> {
     if expected == id {
         Ok(())
     } else {

@@ -1,6 +1,6 @@
 //! The figures at an axis.
 
-/// So many figures stand at an axis at most.
+/// The approximate number of figures at an axis.
 const FIGURES: f64 = 5.0;
 
 /// Round figures from 0 up to `end`.
@@ -13,6 +13,7 @@ pub fn ticks(end: f64) -> Vec<f64> {
     let step = step.unwrap_or(end);
     let mut found = Vec::new();
     let mut value = 0.0;
+    // The margin allows for rounding in the sum. The limit ends the loop if `end` is not a number.
     while value <= end * 1.0001 && found.len() < 20 {
         found.push(value);
         value += step;

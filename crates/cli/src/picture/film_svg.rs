@@ -21,9 +21,9 @@ pub(super) fn class_of(region: FilmRegion) -> &'static str {
     }
 }
 
-/// The strip with its axis. Texts stand beside the drawing, so that they keep their size on a
+/// The strip with its axis. Texts are placed outside the drawing, so that they keep their size on a
 /// small screen.
-pub(super) fn drawn(picture: &SessionPicture) -> String {
+pub(super) fn draw(picture: &SessionPicture) -> String {
     let scale = Scale::of(picture);
     let attributes = "role=\"img\" aria-label=\"tokens sent at each call\"";
     let svg = strip(picture, &scale, attributes);
@@ -39,6 +39,7 @@ pub(super) fn strip(picture: &SessionPicture, scale: &Scale, attributes: &str) -
     );
     let mut first = 0;
     for (number, scene) in picture.film.scenes.iter().enumerate() {
+        // Columns are sorted by their scenes.
         let here = columns.iter().skip(first);
         let count = here.take_while(|column| column.scene == number).count();
         let within = columns.get(first..first + count).unwrap_or_default();
@@ -62,9 +63,9 @@ pub(super) fn strip(picture: &SessionPicture, scale: &Scale, attributes: &str) -
     svg
 }
 
-/// How high a number of tokens is drawn.
+/// Converts tokens to heights.
 pub(super) struct Scale {
-    /// The tokens at the upper end.
+    /// The number of tokens at the upper end.
     pub(super) top: f64,
 }
 
@@ -73,6 +74,7 @@ impl Scale {
     fn of(picture: &SessionPicture) -> Self {
         let own = picture.film.columns.iter().map(|column| column.tokens);
         let largest = own.max().unwrap_or(1).max(1);
+        // A limit far above the windows would make them too flat to read.
         let limit = Some(picture.window).filter(|window| *window < 3 * largest);
         Self {
             top: largest.max(limit.unwrap_or(0)) as f64 * 1.08,
@@ -92,7 +94,7 @@ impl Scale {
         HEIGHT * (1.0 - (tokens as f64 / self.top).min(1.0))
     }
 
-    /// The place above the floor, in percent of the height.
+    /// The position above the lower end, in percent of the height.
     pub(super) fn place(&self, tokens: u64) -> f64 {
         100.0 - self.y(tokens) / HEIGHT * 100.0
     }
@@ -109,6 +111,7 @@ fn draw_scene(
     let mut sent_at = 0;
     for band in &scene.bands {
         let to = from + band.tokens;
+        // A band was first sent by the first call whose window reaches its upper edge.
         let is_before = |at: usize| columns.get(at).is_some_and(|column| column.tokens < to);
         while sent_at + 1 < columns.len() && is_before(sent_at) {
             sent_at += 1;
@@ -139,6 +142,7 @@ fn polyline(svg: &mut String, scale: &Scale, class: &str, sizes: impl Iterator<I
     let _ = write!(svg, "<polyline class=\"{class}\" points=\"");
     for (call, tokens) in sizes.enumerate() {
         let y = scale.y(tokens);
+        // Two points per call draw a step instead of a slope.
         let _ = write!(svg, "{call},{y:.1} {},{y:.1} ", call + 1);
     }
     svg.push_str("\"/>");
@@ -172,16 +176,17 @@ fn labels(picture: &SessionPicture, scale: &Scale) -> String {
     text + &names_of_others(picture, scale)
 }
 
-/// Lines that end within so many percent of the height share a label.
+/// Lines whose ends are closer than this, in percent of the height, share a label.
 const SAME_PLACE: f64 = 6.0;
 
-/// The names of other presets, at the ends of their lines. Those that send what the chosen one
-/// sends need none.
+/// The names of other presets, at the ends of their lines. A preset that sends the same as the
+/// chosen one gets no label.
 fn names_of_others(picture: &SessionPicture, scale: &Scale) -> String {
     let columns = picture.film.columns.iter();
     let own: Vec<u64> = columns.map(|column| column.tokens).collect();
     let differs = |sizes: &[u64]| {
         let mut pairs = sizes.iter().zip(&own);
+        // A difference of 2 % is hardly visible.
         pairs.any(|(other, own)| other.abs_diff(*own) > own / 50)
     };
     let mut ends: Vec<(f64, String)> = Vec::new();

@@ -13,12 +13,12 @@ const WIDTH: f64 = 880.0;
 const LEFT: f64 = 58.0;
 const FILM_WIDTH: f64 = WIDTH - LEFT - 20.0;
 const FILM_HEIGHT: f64 = 250.0;
-/// From the headline's line to the next.
+/// The distance between two lines of the headline.
 const LINE: f64 = 23.0;
-/// Below the film: the number of calls, and the legend.
+/// The height below the film, for the number of calls and the legend.
 const BELOW: f64 = 62.0;
 
-/// An image may be shown on a page of any colour, so it has a ground of its own.
+/// An image may be shown on a page of any colour, so it has its own background.
 const STYLE: &str = "\
 text{font:13px system-ui,sans-serif;fill:var(--soft)}.headline{font-size:16px;font-weight:600;\
 fill:var(--ink)}.ground{fill:var(--page);stroke:var(--line)}.sunk{fill:var(--sunk)}\
@@ -27,7 +27,7 @@ polyline{fill:none;stroke:var(--ink);stroke-dasharray:2 3;vector-effect:non-scal
 line{stroke:var(--bad);vector-effect:non-scaling-stroke}";
 
 /// The image.
-pub(super) fn drawn(picture: &SessionPicture) -> String {
+pub(super) fn draw(picture: &SessionPicture) -> String {
     let headline = picture.headline();
     // Images do not break lines, so each sentence has one.
     let sentences: Vec<&str> = headline.split_inclusive(". ").map(str::trim_end).collect();
@@ -86,7 +86,7 @@ fn film(svg: &mut String, picture: &SessionPicture, top: f64) {
 }
 
 fn legend(svg: &mut String, y: f64) {
-    /// The width of a letter, on average.
+    /// The average width of a letter.
     const LETTER: f64 = 6.6;
     let mut x = LEFT;
     for region in FilmRegion::ALL {

@@ -20,19 +20,19 @@ use crate::ui::number::{counted, percent, short};
 pub use axis::ticks;
 pub use page_style::{COLOURS, STYLE};
 
-/// A session under one preset, beside others.
+/// A session under one preset, compared with others.
 pub struct SessionPicture {
-    /// What the session is called.
+    /// The name of the session.
     pub title: String,
     /// The preset that is highlighted.
     pub preset: String,
-    /// What it sends.
+    /// The windows that it sends.
     pub film: Film,
-    /// What it costs.
+    /// Its costs.
     pub report: ReplayReport,
-    /// What sending everything costs.
+    /// The costs of sending everything.
     pub everything: ReplayReport,
-    /// Other presets: their names, the tokens of each call, and what they cost.
+    /// Other presets: their names, the tokens of each call, and their costs.
     pub others: Vec<(String, Vec<u64>, ReplayReport)>,
     /// The model's window, in tokens.
     pub window: u64,
@@ -44,7 +44,7 @@ impl SessionPicture {
         let mut text = format!(
             "<p class=\"headline\">{}</p><div class=\"film\">{}</div>",
             escaped(&self.headline()),
-            film_svg::drawn(self)
+            film_svg::draw(self)
         );
         text.push_str("<ul class=\"legend\">");
         for region in FilmRegion::ALL {
@@ -58,7 +58,7 @@ impl SessionPicture {
         text
     }
 
-    /// What the preset saves, in words and money.
+    /// The savings of the preset, in words and money.
     fn headline(&self) -> String {
         let (with, without) = (&self.report, &self.everything);
         let (ours, all) = (with.billed.dollars(), without.billed.dollars());
@@ -66,8 +66,8 @@ impl SessionPicture {
         let calls = count(with.calls);
         if with.tokens == without.tokens {
             return format!(
-                "Under {}, {calls} send {} tokens as they came: everything fits the window. Their \
-                 input costs {}.",
+                "Under {}, {calls} send {} tokens unchanged: everything fits the window. Their input \
+                 costs {}.",
                 self.preset,
                 short(with.tokens),
                 dollars(ours),
@@ -77,6 +77,7 @@ impl SessionPicture {
             0 => String::new(),
             over => format!(" Without it, {} would not fit the window.", count(over)),
         };
+        // A model without prices costs nothing, so the divisor must not be zero.
         let change = if ours <= all {
             format!("{:.0} % less", (1.0 - ours / all.max(1e-12)) * 100.0)
         } else {
@@ -137,7 +138,7 @@ impl SessionPicture {
 
     /// The headline and the film as an SVG image.
     pub fn image(&self) -> String {
-        image::drawn(self)
+        image::draw(self)
     }
 }
 
@@ -145,12 +146,12 @@ impl SessionPicture {
 pub fn byline() -> String {
     let now = UNIX_EPOCH + Duration::from_millis(trimtab::store::now_millis());
     let date = httpdate::fmt_http_date(now);
-    // "Mon, 16 Nov 2026 12:48:03 GMT": the day of the week and the time say nothing here.
+    // "Mon, 16 Nov 2026 12:48:03 GMT": only the date is needed.
     let day: Vec<&str> = date.split(' ').skip(1).take(3).collect();
     format!("Trimtab {}, {}", env!("CARGO_PKG_VERSION"), day.join(" "))
 }
 
-/// A text that HTML and SVG take as text.
+/// Escapes text for HTML and SVG.
 pub fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")

@@ -39,6 +39,7 @@ fn names(dialects: &[Dialect]) -> String {
 
 /// True if the upstream is the own address of the provider whose dialects it takes.
 fn is_own(upstream: &UpstreamConfig) -> bool {
+    // Gemini has none of our dialects, so it is not among the providers below.
     if upstream.url == GEMINI {
         return true;
     }
@@ -46,6 +47,7 @@ fn is_own(upstream: &UpstreamConfig) -> bool {
     let provider = address
         .as_ref()
         .and_then(|uri| Provider::of_host(uri.host()?));
+    // Requests over plain HTTP can be intercepted, so they are reported even to the right host.
     let is_https = address
         .as_ref()
         .is_some_and(|uri| uri.scheme_str() == Some("https"));

@@ -10,7 +10,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use trimtab::network::{Connector, HttpVersions, OutboundNetwork, innermost_cause};
 
-/// The largest answer that is read, in bytes.
+/// The largest answer that is read, in bytes. Any server may answer, so memory must be bounded.
 const LARGEST: usize = 32 << 20;
 
 /// The time to establish a connection.

@@ -32,61 +32,61 @@ pub fn request_line(record: &Record) -> String {
     let model = field(model, MODEL);
     let front = format!("{time} {session} {model} ");
     let room = WIDTH.saturating_sub(front.chars().count());
-    let said = action_text(record);
-    let said = visible(&said);
+    let text = action_text(record);
+    let text = visible(&text);
     // Escape first, then clip: an escaped character is longer than the original.
-    let said = clipped(&said, room);
-    format!("{dim}{time}{dim:#} {session} {model} {tone}{said}{tone:#}")
+    let text = clipped(&text, room);
+    format!("{dim}{time}{dim:#} {session} {model} {tone}{text}{tone:#}")
 }
 
 /// Describes what was done.
 fn action_text(record: &Record) -> String {
-    let mut told = String::new();
+    let mut text = String::new();
     // Status 0 means that no answer was sent.
     if record.status >= 400 || record.status == 0 {
         // Writing into a String cannot fail.
-        let _ = write!(told, "status {}, ", record.status);
+        let _ = write!(text, "status {}, ", record.status);
     }
     let tokens = record.saved;
     let (came, sent) = (short(tokens.without), short(tokens.with));
     match record.action {
         RecordAction::Edited if tokens.without > 0 => {
-            let _ = write!(told, "{came} -> {sent}, {}", tokens_line(&tokens));
+            let _ = write!(text, "{came} -> {sent}, {}", tokens_line(&tokens));
         }
         RecordAction::Observed => {
             let (came, would) = (short(record.tokens_before), short(record.tokens_after));
-            let _ = write!(told, "{came}, would be {would}");
+            let _ = write!(text, "{came}, would be {would}");
         }
         RecordAction::Asked => {
-            let _ = write!(told, "{sent} for a summary");
+            let _ = write!(text, "{sent} for a summary");
         }
         _ if tokens.with > 0 => {
-            let _ = write!(told, "{sent}, unchanged");
+            let _ = write!(text, "{sent}, unchanged");
         }
-        other => told.push_str(other.as_str()),
+        other => text.push_str(other.as_str()),
     }
     if !record.reason.is_empty() {
-        let _ = write!(told, " ({})", record.reason);
+        let _ = write!(text, " ({})", record.reason);
     }
     let times = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
     if record.recoveries > 0 {
         let recovered = counted(times(record.recoveries), "overflow");
-        let _ = write!(told, ", {recovered} recovered");
+        let _ = write!(text, ", {recovered} recovered");
     }
     if record.retrievals > 0 {
         let outputs = counted(times(record.retrievals), "output");
-        let _ = write!(told, ", {outputs} asked back");
+        let _ = write!(text, ", {outputs} retrieved");
     }
     if !record.repairs.is_empty() {
-        let _ = write!(told, ", repaired {}", record.repairs);
+        let _ = write!(text, ", repaired {}", record.repairs);
     }
     if record.cut {
-        told.push_str(", cut off");
+        text.push_str(", cut off");
     }
     if !record.detail.is_empty() {
-        let _ = write!(told, ": {}", record.detail);
+        let _ = write!(text, ": {}", record.detail);
     }
-    told
+    text
 }
 
 fn tone(record: &Record) -> TextStyle {
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn request_line_has_at_most_100_columns() {
         let long = Record {
-            detail: "\u{1b}[2J the upstream said a lot\n".repeat(20),
+            detail: "\u{1b}[2J the upstream sent a long text\n".repeat(20),
             repairs: "a,b".repeat(40),
             ..edited()
         };

@@ -11,6 +11,7 @@ pub fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse() {
         return Ok(address);
     }
+    // An IPv6 address may be given with or without its brackets.
     let alone = text.trim_start_matches('[').trim_end_matches(']');
     if let Ok(ip) = alone.parse() {
         return Ok(SocketAddr::new(ip, PORT));

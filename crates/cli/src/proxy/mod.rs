@@ -48,8 +48,8 @@ fn raise_file_limit() {
 #[cfg(not(unix))]
 fn raise_file_limit() {}
 
-/// Starts a proxy and returns it with its log and its notices. Its dashboard shows what `checks`
-/// says about its settings.
+/// Starts a proxy and returns it with its log and its notices. Its dashboard shows the result of
+/// `checks` on its settings.
 pub async fn start(
     resolved: &ResolvedProxy,
     checks: fn(&ResolvedProxy) -> serde_json::Value,
@@ -74,7 +74,7 @@ pub async fn start(
         .catalogue(catalogue::load()?);
     let running = proxy.run().await.map_err(|error| match error {
         StartError::Config(error) => config_failure(&error),
-        other => stuck_failure(&other.to_string()),
+        other => failure_with_hint(&other.to_string()),
     })?;
     Ok((running, log, notices))
 }
@@ -91,7 +91,7 @@ pub fn config_failure(error: &ProxyConfigError) -> Failure {
 }
 
 /// A failure whose text may end with a `hint:` line.
-pub fn stuck_failure(text: &str) -> Failure {
+pub fn failure_with_hint(text: &str) -> Failure {
     let (message, hint) = split_hint(text);
     Failure::WithHint {
         message: message.to_owned(),

@@ -1,11 +1,11 @@
-//! Where traces and metrics go, by the variables that OpenTelemetry names.
+//! Reads the target of traces and metrics from the variables of OpenTelemetry.
 
 use trimtab_proxy::OtlpTarget;
 
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 const HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 
-/// The collector that the environment names; none if it names none.
+/// The collector named in the environment, if any.
 pub(super) fn target() -> Option<OtlpTarget> {
     let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     Some(OtlpTarget {
@@ -14,7 +14,7 @@ pub(super) fn target() -> Option<OtlpTarget> {
     })
 }
 
-/// Headers as the variable has them: `name=value,name=value`.
+/// Parses the headers in the form of the variable: `name=value,name=value`.
 fn headers(text: &str) -> Vec<(String, String)> {
     let pairs = text.split(',').filter_map(|pair| pair.split_once('='));
     pairs

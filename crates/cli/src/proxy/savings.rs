@@ -35,16 +35,26 @@ pub fn total_line(total: &SavingsTotal) -> String {
         let (spent, saved) = (dollars(total.spent), dollars(total.saved.abs()));
         let _ = write!(line, ", {spent} spent, {saved} {word}");
     }
-    for (figure, what) in [
-        (total.recovered, "overflow recovered"),
-        (total.retrievals, "output asked back"),
-        (total.summaries, "summary asked for"),
-        (total.unpriced, "call of unknown price"),
+    for (figure, [one, several]) in [
+        (
+            total.recovered,
+            ["overflow recovered", "overflows recovered"],
+        ),
+        (total.retrievals, ["output retrieved", "outputs retrieved"]),
+        (
+            total.summaries,
+            ["summary requested", "summaries requested"],
+        ),
+        (
+            total.unpriced,
+            ["call of unknown price", "calls of unknown price"],
+        ),
         (
             total.tokens.over_window,
-            "would not have fit, counted as a full window",
+            ["would not have fit, counted as a full window"; 2],
         ),
     ] {
+        let what = if figure == 1 { one } else { several };
         if figure > 0 {
             let _ = write!(line, ", {figure} {what}");
         }
@@ -76,7 +86,7 @@ mod tests {
                 over_window: 1,
             },
             observed: 80_000,
-            summaries: 1,
+            summaries: 2,
             spent: 0.08,
             saved: -0.4,
             unpriced: 1,
@@ -85,7 +95,7 @@ mod tests {
         assert_eq!(
             total_line(&total),
             "2 calls, 200k tokens saved (91 %), observed: 80k fewer would have been sent, \
-             $0.0800 spent, $0.40 more, 1 summary asked for, 1 call of unknown price, \
+             $0.0800 spent, $0.40 more, 2 summaries requested, 1 call of unknown price, \
              1 would not have fit, counted as a full window"
         );
     }

@@ -60,6 +60,7 @@ pub fn resolve(
     listen: Option<SocketAddr>,
     common: &CommonArgs,
 ) -> Result<ResolvedProxy, Failure> {
+    // Flags become settings, so that they are validated and reported like all others.
     let mut named: Vec<(&str, String, &str)> = Vec::new();
     named.extend(listen.map(|listen| ("proxy.listen", listen.to_string(), "--listen")));
     named.extend(args.preset.clone().map(|name| ("preset", name, "--preset")));
@@ -83,7 +84,7 @@ pub fn resolve(
     if let Some(window) = args.window {
         proxy.models.insert(0, rule(window));
     }
-    // `window` and `max_output` hold for every model that no rule names others for.
+    // The settings `window` and `max_output` apply to every model without a rule of its own.
     if config.window.is_some() || config.max_output.is_some() {
         proxy.models.push(ModelRule::for_all());
     }

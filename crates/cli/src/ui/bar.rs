@@ -69,6 +69,8 @@ fn widths(segments: &[BarSegment], whole: usize) -> Vec<usize> {
             amount => (exact(amount).floor() as usize).max(1),
         })
         .collect();
+    // Rounding and the minimum of one leave a difference. Change single columns where the error is
+    // largest.
     while widths.iter().sum::<usize>() != whole && total > 0 {
         let short = widths.iter().sum::<usize>() < whole;
         let off = |at: usize, width: usize| {

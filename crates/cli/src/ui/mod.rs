@@ -203,7 +203,7 @@ pub fn erase_rows(rows: usize) -> io::Result<()> {
     out.flush()
 }
 
-/// Some messages contain their hint: the message, and the hint.
+/// Splits a message from the hint at its end, if it has one.
 pub fn split_hint(message: &str) -> (&str, Option<&str>) {
     let parts = message.split_once("\nhint: ");
     parts.map_or((message, None), |(message, hint)| (message, Some(hint)))

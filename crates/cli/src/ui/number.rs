@@ -11,10 +11,12 @@ pub use trimtab_engine::view::grouped;
 pub fn short(number: u64) -> String {
     let (unit, letter) = match number {
         0..1_000 => return number.to_string(),
+        // From 999,500 on, thousands would be rounded to 1000k.
         1_000..999_500 => (1_000.0, 'k'),
         _ => (1_000_000.0, 'M'),
     };
     let scaled = number as f64 / unit;
+    // From 9.95 on, one decimal would be rounded to 10.0.
     if scaled < 9.95 {
         format!("{scaled:.1}{letter}")
     } else {

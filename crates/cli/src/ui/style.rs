@@ -94,6 +94,7 @@ impl fmt::Display for TextStyle {
 
 /// Sixteen digits that are unknown outside this process.
 fn number() -> &'static str {
+    // The standard library seeds its hasher from the randomness of the system.
     static NUMBER: OnceLock<String> = OnceLock::new();
     NUMBER.get_or_init(|| format!("{:016x}", RandomState::new().build_hasher().finish()))
 }

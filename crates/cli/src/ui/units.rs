@@ -38,6 +38,7 @@ pub fn size(bytes: u64) -> String {
     let mut scaled = bytes as f64 / 1024.0;
     let mut units = ["KiB", "MiB", "GiB", "TiB"].into_iter().peekable();
     let mut unit = units.next().unwrap_or_default();
+    // Compare with the rounded figure, so that 1024.0 KiB never appears.
     while scaled >= 1023.95 && units.peek().is_some() {
         scaled /= 1024.0;
         unit = units.next().unwrap_or_default();

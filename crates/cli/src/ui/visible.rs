@@ -154,6 +154,7 @@ impl<W: Write> VisibleWriter<W> {
             let used = chunk.valid().len() + chunk.invalid().len();
             rest = rest.get(used..).unwrap_or_default();
             self.text(chunk.valid(), rest.is_empty() && chunk.invalid().is_empty())?;
+            // The rest of the character may come with the next write.
             if rest.is_empty() && is_incomplete(chunk.invalid()) {
                 self.held.extend_from_slice(chunk.invalid());
                 break;
@@ -217,6 +218,7 @@ impl<W: Write> Write for VisibleWriter<W> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        // Held bytes stay: the rest of their character may come with the next write.
         self.out.flush()
     }
 }
@@ -241,7 +243,7 @@ mod tests {
             "\\u{1b}[2Jtab\there \\u{9b}31m \u{a3} \u{e9} \\u{7f}\\u{202e}\\u{2066}\\u{200b}\n";
         assert_eq!(written(&[text.as_bytes()], true), shown);
         assert_eq!(visible_lines(text), shown);
-        // Not even when it comes byte by byte.
+        // The result is the same if the text arrives byte by byte.
         let pieces: Vec<&[u8]> = text.as_bytes().chunks(1).collect();
         assert_eq!(written(&pieces, true), shown);
     }

@@ -39,7 +39,7 @@ pub(crate) fn status_kib(process: u32, name: &str) -> u64 {
 }
 
 #[test]
-fn figures_of_this_process_are_read() {
+fn memory_figures_of_this_process_can_be_read() {
     let own = std::process::id();
     assert!(peak_resident_bytes(own) >= resident_bytes(own) / 2);
     assert!(resident_bytes(own) > 0);

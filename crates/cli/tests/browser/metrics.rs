@@ -95,7 +95,7 @@ async fn metrics_count_the_session_that_was_played() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn health_and_readiness_are_told_without_a_secret() {
+async fn health_and_readiness_reveal_no_secret() {
     let demo = PlayedDemo::start();
     for path in ["/healthz", "/livez", "/readyz"] {
         let url = format!("{}{path}", demo.url);

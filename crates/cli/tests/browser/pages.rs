@@ -75,7 +75,7 @@ async fn new_call_appears_without_reloading() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn broken_connection_is_told_and_mended() {
+async fn broken_connection_is_shown_and_restored() {
     let Some(mut browser) = Browser::start() else {
         return;
     };

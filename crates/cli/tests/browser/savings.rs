@@ -12,7 +12,7 @@ fn dollars(amount: f64) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn dashboard_says_what_the_demo_says() {
+async fn dashboard_and_demo_report_the_same_savings() {
     let Some(mut browser) = Browser::start() else {
         return;
     };

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use crate::run::{Place, golden};
 
 #[test]
-fn no_model() {
+fn missing_model_is_an_error() {
     let place = Place::new();
     golden("no_model.txt", &place, &place.chat(&["--print", "hello"]));
 }

@@ -230,7 +230,7 @@ fn colour_is_used_only_on_a_colour_terminal() {
 }
 
 #[test]
-fn no_colour_when_piped() {
+fn piped_output_has_no_colour() {
     let place = Place::new();
     let model = place.script(READS);
     let outcome = place.chat_with(&["--model", &model], "hello\n/context\n/nonsense\n");

@@ -168,7 +168,7 @@ fn unknown_model_error_suggests_the_window_flag() {
 }
 
 #[test]
-fn wrong_arguments() {
+fn wrong_arguments_are_rejected() {
     for args in [
         &["inspect"][..],
         &["inspect", "x", "--window", "many"],

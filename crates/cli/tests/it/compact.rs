@@ -404,7 +404,7 @@ fn impossible_compactions_are_reported() {
 }
 
 #[test]
-fn a_model_writes_the_summary() {
+fn model_flag_selects_the_summariser() {
     let home = Home::new();
     let text = "<retain>tally/money.py</retain><summary>The money tests were mended.</summary>";
     let options = UpstreamOptions::new(ReplySource::script(Script::new([ScriptedReply::text(

@@ -148,7 +148,7 @@ fn environment_of_a_design_is_shown_as_the_source() {
 }
 
 #[test]
-fn the_schema_is_json() {
+fn schema_is_valid_json() {
     let home = Home::new();
     let done = home.run(&["config", "schema"]);
     let schema: Value = serde_json::from_str(&done.stdout).unwrap();

@@ -50,7 +50,7 @@ fn calls_are_valid(messages: &[Arc<Message>], dialect: Dialect) -> Result<usize,
 }
 
 #[test]
-fn the_window_at_every_call_is_valid() {
+fn window_of_every_call_is_valid() {
     let mut paths = corpus().unwrap_or_default();
     // What a model answers is no transcript, and neither is a program.
     let is_transcript = |path: &PathBuf| {

@@ -69,7 +69,7 @@ fn all_forms_of_a_conversation_give_the_same_report() {
 }
 
 #[test]
-fn usage_and_windows_are_found() {
+fn usage_and_windows_are_read_from_every_form() {
     let prompt = |name: &str| {
         let usage = |message: &Message| message.meta.usage.map(|usage| usage.prompt());
         read(name).messages.iter().find_map(usage)

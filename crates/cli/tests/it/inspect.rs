@@ -114,7 +114,7 @@ fn message_option_shows_one_message_in_full() {
 }
 
 #[test]
-fn the_list_names_the_files() {
+fn list_names_the_files() {
     let file = claude_code(&folder("inspect-list"));
     let shown = trimtab(&["inspect", &file, EXAMPLE]).stdout;
     assert!(shown.contains("session-of-mine.jsonl"), "{shown}");

@@ -13,7 +13,7 @@ const REGISTRY: &str = r#"{"tiny-1": {"mode": "chat", "litellm_provider": "own",
     "input_cost_per_token": 1e-6, "output_cost_per_token": 2e-6}}"#;
 
 #[test]
-fn a_model_is_shown() {
+fn show_prints_one_model() {
     let shown = trimtab(&["models", "show", "gpt-4o"]);
     assert_eq!(shown.code, 0);
     assert!(
@@ -159,7 +159,7 @@ fn update_reads_a_registry_from_a_server() {
     let refused = ask(moved);
     assert_eq!(refused.code, 1);
     assert!(
-        refused.stderr.contains("which leads to /other"),
+        refused.stderr.contains("which redirects to /other"),
         "{}",
         refused.stderr
     );

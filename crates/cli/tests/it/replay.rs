@@ -143,7 +143,7 @@ fn conversation_without_a_window_is_left_out_of_the_sums() {
 }
 
 #[test]
-fn oracle_leaves_every_call_ready_and_tells_the_distance() {
+fn all_calls_are_ready_with_the_oracle_and_distances_are_reported() {
     let file = file(&folder("oracle"));
     let args = ["replay", &file, "--window", "12k", "--compare"];
     let presets = "steady,drop-oldest,oracle";
@@ -163,18 +163,18 @@ fn oracle_leaves_every_call_ready_and_tells_the_distance() {
         assert_eq!((&report["faults"], &report["over"]), (&json!(0), &json!(0)));
     }
     let told = trimtab(&[&args[..], &[presets]].concat()).stdout;
-    assert!(told.contains("steady: the oracle leaves "), "{told}");
+    assert!(told.contains("steady: with the oracle, "), "{told}");
 }
 
 #[test]
-fn oracle_is_no_preset_elsewhere() {
+fn oracle_is_accepted_only_by_replay() {
     let outcome = trimtab(&["serve", "--preset", "oracle"]);
     assert_eq!(outcome.code, 2, "{}", outcome.stderr);
     assert!(outcome.stderr.contains("oracle"), "{}", outcome.stderr);
 }
 
 #[test]
-fn economies_are_a_curve_of_the_page() {
+fn page_draws_the_economies_as_a_curve() {
     let folder = folder("curve");
     let (file, out) = (file(&folder), folder.join("out.html").display().to_string());
     let args = ["replay", &file, "--window", "12k", "--curve", "1,4,16"];
@@ -187,7 +187,7 @@ fn economies_are_a_curve_of_the_page() {
         outcome.stdout
     );
     let page = fs::read_to_string(&out).unwrap();
-    let (_, plot) = page.split_once("what it costs</h2>").unwrap();
+    let (_, plot) = page.split_once("ready, by cost</h2>").unwrap();
     let (plot, _) = plot.split_once("</svg>").unwrap();
     let (_, curve) = plot.split_once("points=\"").unwrap();
     let (curve, _) = curve.split_once('"').unwrap();
@@ -213,7 +213,7 @@ fn every_break_is_declared_with_its_arithmetic() {
 }
 
 #[test]
-fn settings_beside_the_preset_hold() {
+fn other_settings_apply_to_the_preset() {
     let file = file(&folder("set"));
     let tokens = |set: &str| {
         let args = ["replay", &file, "--window", "12k", "--json", "--set", set];
@@ -231,7 +231,7 @@ fn settings_beside_the_preset_hold() {
 }
 
 #[test]
-fn a_cold_cache_costs_more_where_everything_is_sent() {
+fn cold_cache_costs_more_if_everything_is_sent() {
     let folder = folder("cold");
     let mut conversation = conversation();
     let messages = conversation["messages"].as_array_mut().unwrap();
@@ -287,7 +287,7 @@ fn every_window_is_written_with_the_refs_it_shows() {
 }
 
 #[test]
-fn the_page_stands_alone() {
+fn page_loads_nothing_and_runs_no_script() {
     let folder = folder("page");
     let (file, out) = (file(&folder), folder.join("out.html").display().to_string());
     let args = [
@@ -316,7 +316,7 @@ fn the_page_stands_alone() {
 }
 
 #[test]
-fn wrong_arguments_are_told() {
+fn wrong_arguments_are_reported() {
     let file = file(&folder("wrong"));
     let outcome = trimtab(&["replay", &file, "--preset", "tidy"]);
     assert_eq!(outcome.code, 2);
@@ -338,7 +338,7 @@ fn wrong_arguments_are_told() {
 }
 
 #[test]
-fn a_page_that_cannot_be_written_is_said_before_the_work() {
+fn unwritable_page_is_reported_before_the_replay() {
     let folder = folder("replay-unwritable");
     // The transcript is not there either: it is not even looked for.
     let page = folder.join("none/page.html").display().to_string();
@@ -357,7 +357,7 @@ fn a_page_that_cannot_be_written_is_said_before_the_work() {
 }
 
 #[test]
-fn a_page_from_before_stays_when_the_work_fails() {
+fn existing_page_stays_if_the_replay_fails() {
     let folder = folder("replay-kept");
     let page = folder.join("page.html");
     fs::write(&page, "before").unwrap();

@@ -5,12 +5,12 @@ use crate::run::{golden, trimtab, with_input};
 const EXAMPLE: &str = "examples/fix-failing-test.json";
 
 #[test]
-fn one_conversation() {
+fn one_conversation_is_shown_in_full() {
     golden("one.txt", &trimtab(&["inspect", EXAMPLE]));
 }
 
 #[test]
-fn one_conversation_in_colour() {
+fn one_conversation_is_shown_in_colour() {
     let args = ["inspect", EXAMPLE, "--window", "20k", "--color", "always"];
     golden("colour.txt", &trimtab(&args));
 }
@@ -24,7 +24,7 @@ fn overfull_window_is_marked() {
 }
 
 #[test]
-fn one_conversation_for_scripts() {
+fn one_conversation_is_printed_as_json() {
     let outcome = trimtab(&["inspect", EXAMPLE, "--json"]);
     let value: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
@@ -37,7 +37,7 @@ fn one_conversation_for_scripts() {
 }
 
 #[test]
-fn every_form() {
+fn every_form_is_inspected() {
     let forms = [
         "chat.jsonl",
         "chat-messages.jsonl",
@@ -60,7 +60,7 @@ fn every_form() {
 }
 
 #[test]
-fn every_conversation_in_full() {
+fn all_flag_shows_every_conversation_in_full() {
     let args = [
         "inspect",
         "--all",
@@ -71,7 +71,7 @@ fn every_conversation_in_full() {
 }
 
 #[test]
-fn standard_input() {
+fn standard_input_is_inspected() {
     let input = br#"[{"role":"user","content":"hello"},{"role":"assistant","content":"hi"}]"#;
     golden("stdin.txt", &with_input(&["inspect", "-"], input));
 }
@@ -82,7 +82,7 @@ fn help() {
 }
 
 #[test]
-fn a_model_sets_the_window() {
+fn model_flag_sets_the_window() {
     let outcome = trimtab(&["inspect", EXAMPLE, "--model", "gpt-4o"]);
     assert!(
         outcome.stdout.contains(" of 128,000 tokens"),

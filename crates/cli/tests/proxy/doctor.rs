@@ -159,7 +159,7 @@ fn invalid_settings_and_file_as_store_are_problems() {
 }
 
 #[test]
-fn a_damaged_output_is_found() {
+fn damaged_output_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     // Large and hardly compressible, so that it is a file of its own.
     let mut state = 1_u64;

@@ -124,7 +124,7 @@ fn as_replay_writes(request: &ReceivedRequest) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn serve_sends_the_windows_that_replay_tells() {
+async fn serve_sends_the_same_windows_as_replay() {
     let messages = session();
     let replayed = replayed(&messages);
     let served = served(&messages).await;

@@ -4,7 +4,7 @@ use super::put_output::{ATTEMPTS, IncomingBytes, insert};
 use super::streams::{self, PackedEntry};
 use super::{FolderStore, rows};
 use crate::put::{OutputLabels, PutInput};
-use crate::write::{WriteKind, check};
+use crate::write::{WriteKind, check_id};
 use crate::{Error, Result, SessionId, Stream, Write};
 
 /// A prepared write.
@@ -39,7 +39,8 @@ impl FolderStore {
                 rows::save_session(db, &row)?;
                 Ok(true)
             });
-            // Also after an error: the commit may have succeeded.
+            // Also after an error, because the commit may have succeeded. A file without a row is
+            // garbage, but a row without its file would be a loss.
             if !matches!(done, Ok(false)) {
                 incoming(&mut ready).for_each(IncomingBytes::leave_file);
             }
@@ -91,7 +92,7 @@ impl FolderStore {
     }
 }
 
-/// Executes the writes. False if some bytes must be made durable first.
+/// Executes one write. False if some bytes must be made durable first.
 fn carry_out(
     db: &rusqlite::Connection,
     row: &mut rows::SessionRow,
@@ -104,7 +105,7 @@ fn carry_out(
             incoming,
         } => match insert(db, row, labels, incoming)? {
             // The ref was given out before this write, so it must match exactly.
-            Some(reference) => check(id, reference.id()).map(|()| true),
+            Some(reference) => check_id(id, reference.id()).map(|()| true),
             None => Ok(false),
         },
         PreparedWrite::Append {

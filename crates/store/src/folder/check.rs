@@ -48,7 +48,7 @@ impl FolderStore {
     /// run while the store is in use.
     pub fn check(path: impl AsRef<Path>) -> Result<StoreCheck> {
         let dir = Dir::open(path.as_ref(), None)?;
-        let blobs = dir.folder("blobs").ok();
+        let blobs = dir.open_folder("blobs").ok();
         salvage_database(&dir, DATABASE, blobs.as_ref(), &mut ReportOnly)
     }
 }
@@ -62,11 +62,12 @@ pub(super) fn salvage_database<S: SalvageSink>(
 ) -> Result<StoreCheck> {
     let mut report = StoreCheck::default();
     if dir.entry(name)?.is_none() {
-        report.faults.push(format!("{name} is not there"));
+        report.faults.push(format!("{name} is missing"));
         return Ok(report);
     }
     let db = match schema::open_to_read(dir, name) {
         Ok(db) => db,
+        // Neither is damage, so neither is a reason for a repair.
         Err(error @ (Error::NewerFormat { .. } | Error::Busy)) => return Err(error),
         Err(error) => {
             report.secret_lost = true;

@@ -50,7 +50,7 @@ impl FileIdentity {
                 number: stat.st_ino,
             })),
             Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => Ok(None),
-            Err(error) => Err(Error::io("look at", path, error.into())),
+            Err(error) => Err(Error::io("inspect", path, error.into())),
         }
     }
 }
@@ -68,11 +68,18 @@ impl Dir {
     pub(super) fn folder(&self, name: &str) -> Result<Self> {
         let path = self.path.join(name);
         match sys::mkdirat(&self.fd, name, FOLDER_MODE) {
+            // A folder whose name is lost in a power cut takes its synced files with it.
             Ok(()) => self.sync()?,
             // On a read-only disk it must already exist; opening it will tell.
             Err(rustix::io::Errno::EXIST | rustix::io::Errno::ROFS) => {}
             Err(error) => return Err(Error::io("make the folder", &path, error.into())),
         }
+        self.open_folder(name)
+    }
+
+    /// Opens the subfolder `name`.
+    pub(super) fn open_folder(&self, name: &str) -> Result<Self> {
+        let path = self.path.join(name);
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = sys::openat(&self.fd, name, flags, Mode::empty());
         let fd = fd.map_err(|error| not_a_folder(&path, error))?;
@@ -80,10 +87,12 @@ impl Dir {
     }
 
     fn checked(fd: OwnedFd, path: PathBuf, fault: Option<FaultHook>) -> Result<Self> {
-        let stat = sys::fstat(&fd).map_err(|error| Error::io("look at", &path, error.into()))?;
+        let stat = sys::fstat(&fd).map_err(|error| Error::io("inspect", &path, error.into()))?;
         // Another user could change files of a folder that belongs to them.
         if stat.st_uid != rustix::process::geteuid().as_raw() {
-            let why = "belongs to another user".to_owned();
+            let why =
+                "belongs to another user, who could change the store; use a folder of your own"
+                    .to_owned();
             return Err(Error::NotAStore { path, why });
         }
         Ok(Self { fd, path, fault })
@@ -95,7 +104,7 @@ impl Dir {
 
     /// Makes the folder accessible to its owner only.
     pub(super) fn make_private(&self) -> Result<()> {
-        let stat = sys::fstat(&self.fd).map_err(|error| self.error("look at", "", error))?;
+        let stat = sys::fstat(&self.fd).map_err(|error| self.error("inspect", "", error))?;
         if Mode::from_raw_mode(stat.st_mode) == FOLDER_MODE {
             return Ok(());
         }
@@ -105,14 +114,16 @@ impl Dir {
     /// Creates a file that only its owner can read.
     pub(super) fn create(&self, name: &str) -> Result<File> {
         self.step("create", name)?;
+        // EXCL and NOFOLLOW: a file or a link that somebody planted under this name is never
+        // written to.
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let fd = sys::openat(&self.fd, name, flags | OFlags::CLOEXEC, FILE_MODE);
         fd.map(File::from)
             .map_err(|error| self.error("create", name, error))
     }
 
-    /// The lock file that lets only one process create a store.
-    pub(super) fn lock_file(&self, name: &str) -> Result<File> {
+    /// Opens a file for writing or locking, and creates it if necessary.
+    pub(super) fn open_or_create(&self, name: &str) -> Result<File> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = sys::openat(&self.fd, name, flags, FILE_MODE);
         fd.map(File::from)
@@ -126,7 +137,7 @@ impl Dir {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         match sys::openat(&self.fd, name, flags, Mode::empty()) {
             Ok(fd) => {
-                let stat = sys::fstat(&fd).map_err(|error| self.error("look at", name, error))?;
+                let stat = sys::fstat(&fd).map_err(|error| self.error("inspect", name, error))?;
                 let plain = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
                 Ok(plain.then(|| File::from(fd)))
             }
@@ -148,11 +159,11 @@ impl Dir {
             }
             Ok(_) => {
                 let path = self.path.join(name);
-                let why = "is a link or a folder where a file should be".to_owned();
+                let why = "is a link or a folder, but must be a file".to_owned();
                 Err(Error::NotAStore { path, why })
             }
             Err(rustix::io::Errno::NOENT) => Ok(None),
-            Err(error) => Err(self.error("look at", name, error)),
+            Err(error) => Err(self.error("inspect", name, error)),
         }
     }
 
@@ -208,6 +219,7 @@ impl Dir {
         })
     }
 
+    /// Lets a test fail an operation before it is executed.
     fn step(&self, action: &'static str, name: &str) -> Result<()> {
         let Some(fault) = &self.fault else {
             return Ok(());
@@ -236,7 +248,7 @@ fn not_a_folder(path: &Path, error: rustix::io::Errno) -> Error {
     match error {
         rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP => Error::NotAStore {
             path: path.to_owned(),
-            why: "is not a folder, or is a link to one".to_owned(),
+            why: "is not a folder, or is a link to one; name the folder itself".to_owned(),
         },
         error => Error::io("open the folder", path, error.into()),
     }

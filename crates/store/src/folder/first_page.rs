@@ -39,11 +39,11 @@ impl<'d> FirstPageCopy<'d> {
         if dir.entry(&log)?.is_some() {
             copied.copy(&log, &format!("{}-wal", copied.name))?;
         }
-        let front = front(dir, u32::try_from(pages).unwrap_or(u32::MAX))?;
-        let mut file = dir.lock_file(&copied.name)?;
+        let first_page = first_page(dir, u32::try_from(pages).unwrap_or(u32::MAX))?;
+        let mut file = dir.open_or_create(&copied.name)?;
         let written = file
             .seek(SeekFrom::Start(0))
-            .and_then(|_| file.write_all(&front));
+            .and_then(|_| file.write_all(&first_page));
         written.map_err(|error| Error::io("write", dir.path(), error))?;
         Ok(Some(copied))
     }
@@ -67,26 +67,26 @@ impl Drop for FirstPageCopy<'_> {
 }
 
 /// The first page of an empty store, for a database of `pages` pages.
-fn front(dir: &Dir, pages: u32) -> Result<Vec<u8>> {
+fn first_page(dir: &Dir, pages: u32) -> Result<Vec<u8>> {
     let template = NewDatabase::make(dir)?;
-    let mut front = vec![0; PAGE];
-    let read = template.read_front(&mut front);
+    let mut first_page = vec![0; PAGE];
+    let read = template.read_first_page(&mut first_page);
     template.discard(dir)?;
     read.map_err(|error| Error::io("read", dir.path(), error))?;
     let mut set = |at: usize, bytes: &[u8]| {
-        if let Some(place) = front.get_mut(at..at + bytes.len()) {
+        if let Some(place) = first_page.get_mut(at..at + bytes.len()) {
             place.copy_from_slice(bytes);
         }
     };
     set(READ_AND_WRITE_VERSION, &[WAL_VERSION, WAL_VERSION]);
     set(PAGE_COUNT, &pages.to_be_bytes());
-    // Clear the list of free pages, because nothing will be written.
+    // The positions of free pages are unknown. Nothing will be written, so an empty list is enough.
     set(FREE_PAGES, &[0; 8]);
-    Ok(front)
+    Ok(first_page)
 }
 
 impl NewDatabase {
-    fn read_front(&self, into: &mut [u8]) -> std::io::Result<()> {
+    fn read_first_page(&self, into: &mut [u8]) -> std::io::Result<()> {
         let mut file = &self.file;
         file.seek(SeekFrom::Start(0))?;
         file.read_exact(into)

@@ -62,6 +62,7 @@ impl ImageWriter {
     /// Adds the next frame.
     pub(super) fn push(&mut self, bytes: &[u8], scanned: FrameScan) -> Result<()> {
         self.frames.push(bytes, scanned);
+        // Without a file, the image may still turn out small enough for the database.
         let limit = if self.file.is_some() { WRITE } else { INLINE };
         if self.frames.pending.len() > limit {
             self.flush()?;
@@ -83,6 +84,7 @@ impl ImageWriter {
     /// Adds the tables, and makes the image durable if it is a file.
     pub(super) fn finish(mut self, scan: &OutputScan) -> Result<OutputImage> {
         let outline = self.frames.finish(scan);
+        // The tables may have made the image too large for the database.
         if self.frames.pending.len() > INLINE {
             self.flush()?;
         }
@@ -124,6 +126,7 @@ pub(super) fn read(dir: &Arc<Dir>, input: &mut dyn Read) -> Result<(ImageWriter,
             break;
         }
         writer.push(&frame, scanner.push(&frame))?;
+        // `read_to_end` returns less than it may only at the end of the input.
         if frame.len() < FRAME {
             break;
         }

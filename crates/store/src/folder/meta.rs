@@ -10,7 +10,7 @@ use super::streams;
 use crate::refs::SessionSecret;
 use crate::{Error, Result, SessionId, Stream, digest};
 
-/// Tables that were added later. Older versions ignore them.
+/// Tables that were added after the first release. Older versions ignore them.
 pub(super) const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS meta (
         name TEXT PRIMARY KEY,
@@ -34,6 +34,7 @@ pub(super) fn is_complete(db: &Connection) -> Result<bool> {
     Ok(has_tables(db)? && value(db, SECRET)?.is_some())
 }
 
+/// False for a store of an older version that could not be upgraded, for example on a full disk.
 fn has_tables(db: &Connection) -> Result<bool> {
     let count = "SELECT count(*) FROM sqlite_schema WHERE name IN ('meta', 'leases')";
     let count = rows::query_one(db, count, [], |row| row.get::<_, i64>(0).map(Some))?;

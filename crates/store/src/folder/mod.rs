@@ -273,8 +273,11 @@ impl Store for FolderStore {
                 may_link(child, parent, ring, below.parent.is_some())?;
                 below.parent = Some(above.row);
                 // New outputs of the child belong to the owner of the tree, which shares equal
-                // bytes.
-                below.owner = above.owner;
+                // bytes. A session that was in another tree keeps its owner: its outputs may share
+                // blobs with sessions of that tree.
+                if below.owner == below.row {
+                    below.owner = above.owner;
+                }
             }
             rows::save_session(db, &below)
         })
@@ -331,12 +334,14 @@ impl Store for FolderStore {
         // The store may have been opened while the disk was full, without its secret.
         self.complete()?;
         let secret = self.reading(|db| meta::secret(db))?;
+        // Only a store of an older version on a read-only disk still has none.
         secret.ok_or(Error::ReadOnly)
     }
 
     fn restore_secret(&self, secret: &[u8; 32]) -> Result<()> {
         self.complete()?;
         self.writing(|db| {
+            // An interrupted copy continues with sessions that it has copied before.
             if meta::secret(db)? == Some(*secret) {
                 return Ok(());
             }

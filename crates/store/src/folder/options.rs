@@ -52,6 +52,7 @@ impl FolderOptions {
         let path = make_folder(path.as_ref())?;
         let dir = Arc::new(Dir::open(&path, self.fault)?);
         schema::ensure(&dir)?;
+        // Lock before opening the database: a repair replaces its file.
         let users = use_store(&dir)?;
         let (writer, access) = open_database(&dir)?;
         if access == DatabaseAccess::Write {
@@ -60,6 +61,7 @@ impl FolderOptions {
         let database = dir.path().join(DATABASE);
         let identity = FileIdentity::at(&database)?;
         let watcher = schema::open_for(&database, access)?;
+        // The status must never wait, not even for a lock of SQLite.
         watcher.busy_timeout(Duration::ZERO).map_err(from_sqlite)?;
         let store = FolderStore {
             clock: self.clock.unwrap_or_else(clock::system),
@@ -74,6 +76,7 @@ impl FolderOptions {
             watcher: Mutex::new(watcher),
         };
         if access == DatabaseAccess::Write {
+            // Early, while there is room. A full disk has none later.
             store.keep_reserve();
             // A full or damaged disk must not prevent reading. Operations that need the missing
             // parts report the error.
@@ -86,14 +89,14 @@ impl FolderOptions {
 /// Marks the store as in use while the file is open. None if the disk supports no locks; then
 /// nobody can repair the store there either.
 fn use_store(dir: &Dir) -> Result<Option<File>> {
-    let Ok(users) = dir.lock_file(USERS) else {
+    let Ok(users) = dir.open_or_create(USERS) else {
         return Ok(None);
     };
     match users.try_lock_shared() {
         Ok(()) => Ok(Some(users)),
         Err(TryLockError::WouldBlock) => Err(Error::InUse {
             path: dir.path().to_owned(),
-            why: "another process repairs it",
+            why: "another process is repairing it",
         }),
         Err(TryLockError::Error(_)) => Ok(None),
     }
@@ -116,13 +119,14 @@ impl fmt::Debug for FolderOptions {
     }
 }
 
-/// The folder with all links in its parents resolved, but not followed itself.
+/// Creates the folder. Links in the path above it are resolved; the folder itself must not be a
+/// link.
 fn make_folder(path: &Path) -> Result<PathBuf> {
     let absolute = std::path::absolute(path);
     let absolute = absolute.map_err(|error| Error::io("find", path, error))?;
     let (Some(above), Some(name)) = (absolute.parent(), absolute.file_name()) else {
         let path = path.to_owned();
-        let why = "cannot be a store".to_owned();
+        let why = "is not the path of a folder that can be created".to_owned();
         return Err(Error::NotAStore { path, why });
     };
     std::fs::create_dir_all(above).map_err(|error| Error::io("make the folder", above, error))?;
@@ -132,6 +136,7 @@ fn make_folder(path: &Path) -> Result<PathBuf> {
     let folder = above.join(name);
     let mut builder = std::fs::DirBuilder::new();
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    // A read-only disk reports another error than "already exists" for a folder that does exist.
     match builder.create(&folder) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists && !folder.is_dir() => {
             Err(Error::io("make the folder", &folder, error))

@@ -71,8 +71,8 @@ impl<'a> IncomingBytes<'a> {
         Ok(())
     }
 
-    /// The blob with the bytes; none if they must be made durable first.
-    fn settle(&mut self, db: &Connection, owner: i64) -> Result<Option<i64>> {
+    /// The blob with the bytes, inserted if necessary; none if they must be made durable first.
+    fn find_or_insert(&mut self, db: &Connection, owner: i64) -> Result<Option<i64>> {
         self.found = rows::blob_id(db, owner, &self.scan.digest)?;
         match &self.supply {
             ByteSupply::Image(image) if self.found.is_none() => {
@@ -211,7 +211,7 @@ impl FolderStore {
             return Err(Error::damaged("an output"));
         };
         let replaced = self.writing(|db| rows::replace_blob(db, blob, image));
-        // The new file must not be removed: the row may name it now.
+        // Also after an error: the row may name the new file now, so it must not be removed.
         bytes.found = None;
         bytes.leave_file();
         replaced
@@ -235,7 +235,7 @@ pub(super) fn insert(
 ) -> Result<Option<Ref>> {
     let mut blobs = Vec::new();
     for bytes in &mut *incoming {
-        let Some(blob) = bytes.settle(db, session.owner)? else {
+        let Some(blob) = bytes.find_or_insert(db, session.owner)? else {
             return Ok(None);
         };
         blobs.push(blob);

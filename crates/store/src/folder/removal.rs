@@ -13,6 +13,7 @@ use super::{FolderStore, meta};
 use crate::refs::well_formed;
 use crate::{Error, Result, SessionId};
 
+// SQLite is built without DELETE ... LIMIT by default, so a subquery limits the rows.
 const SOME_REFS: &str = "DELETE FROM refs WHERE session = ?1
      AND id IN (SELECT id FROM refs WHERE session = ?1 LIMIT ?2)";
 const SOME_ENTRIES: &str = "DELETE FROM entries WHERE session = ?1 AND (stream, position) IN
@@ -128,8 +129,8 @@ impl FolderStore {
         self.remove_unheld_blobs()
     }
 
-    /// The numbers of hidden sessions that still have rows in `table`. Reads only the index of the
-    /// table.
+    /// The numbers of hidden sessions that still have rows in `table`. The query jumps from one
+    /// session to the next in the index of the table, without reading all rows.
     fn gone_sessions(&self, table: &str) -> Result<Vec<i64>> {
         let select = format!(
             "WITH RECURSIVE held(session) AS (
@@ -170,15 +171,17 @@ impl FolderStore {
     }
 
     fn remove_spills(&self, files: &[String]) -> Result<()> {
+        // The rows may be damaged. A name that we did not generate could be any file.
         let ours = files.iter().filter(|name| is_random_name(name));
         ours.into_iter()
             .try_for_each(|name| self.spills.remove(name))
     }
 }
 
-/// Removes the row of a session and its lease.
+/// Removes the row of a session. Its lease expires: numbers of sessions are never used again.
 fn hide(db: &Connection, session: &SessionRow) -> Result<()> {
     for mut child in rows::children(db, session.row)? {
+        // The owner stays, because it still identifies the blobs that the tree shares.
         child.parent = None;
         rows::save_session(db, &child)?;
     }

@@ -37,7 +37,7 @@ impl FolderStore {
         let dir = Dir::open(path.as_ref(), None)?;
         // The lock is held until the repair ends, because every other process takes it when
         // opening.
-        let users = dir.lock_file(USERS)?;
+        let users = dir.open_or_create(USERS)?;
         if users.try_lock().is_err() {
             return Err(Error::InUse {
                 path: dir.path().to_owned(),
@@ -148,6 +148,7 @@ impl SalvageSink for DatabaseRebuild<'_> {
         let secret = session.secret.as_bytes();
         let values = params![session.row, session.id.as_str(), secret];
         rows::execute(self.db, insert, values)?;
+        // Sets all other columns, and the seal that covers them.
         rows::save_session(self.db, session)
     }
 

@@ -64,6 +64,7 @@ impl<S: SalvageSink> Salvage<'_, S> {
 
     /// The highest possible session number.
     fn last_session(&self) -> i64 {
+        // Any of these tables may be damaged, and a session may have rows in only some of them.
         let highest = [
             "SELECT seq FROM sqlite_sequence WHERE name = 'sessions'",
             "SELECT max(id) FROM sessions",
@@ -193,6 +194,7 @@ impl<S: SalvageSink> Salvage<'_, S> {
             return Ok(*whole);
         }
         let read = self.read_blob(id);
+        // Many refs may share a blob, and a large one takes long to verify.
         self.seen.insert(id, read.is_ok());
         let Ok((owner, row, image)) = read else {
             return Ok(false);

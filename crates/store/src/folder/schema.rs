@@ -94,13 +94,15 @@ pub(super) fn ensure(dir: &Arc<Dir>) -> Result<()> {
     for name in dir.names()? {
         let is_ours = [LOCK, USERS].contains(&name.as_str());
         if !is_ours && !name.starts_with(UNFINISHED) && !name.starts_with(DATABASE) {
-            let why = format!("is not empty and not a store: it holds '{name}'");
+            let why = format!(
+                "is not empty and not a store: it holds '{name}'\nhint: give the folder of a store, or a new or empty folder"
+            );
             let path = dir.path().to_owned();
             return Err(Error::NotAStore { path, why });
         }
     }
     dir.make_private()?;
-    let lock = dir.lock_file(LOCK)?;
+    let lock = dir.open_or_create(LOCK)?;
     lock.lock()
         .map_err(|error| Error::io("lock", dir.path(), error))?;
     // Another process may have created the store while we waited for the lock.
@@ -168,7 +170,7 @@ pub(super) fn remove_log(dir: &Dir) -> Result<()> {
     names.iter().try_for_each(|name| dir.remove(name))
 }
 
-// The database is not visible yet, so it needs no journal.
+/// Creates the tables. The database is not visible yet, so it needs no journal.
 fn fill(connection: &Connection) -> Result<()> {
     let fill = format!(
         "PRAGMA page_size = 16384;
@@ -217,6 +219,9 @@ pub(super) fn open_for(path: &Path, access: DatabaseAccess) -> Result<Connection
     let connection = connect(path, access)?;
     check_kind(&connection, path)?;
     if access == DatabaseAccess::Write {
+        // With a write-ahead log, only FULL makes each commit durable; macOS also needs fullfsync.
+        // secure_delete overwrites removed text. cell_size_check finds damaged pages early. The
+        // size limit, 64 MiB, returns the space of a log that a large write has extended.
         let prepare = "PRAGMA journal_mode = WAL;
              PRAGMA synchronous = FULL;
              PRAGMA fullfsync = ON;
@@ -233,7 +238,7 @@ fn check_kind(connection: &Connection, path: &Path) -> Result<()> {
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let application = pragma("application_id").map_err(from_sqlite)?;
     if application != APPLICATION {
-        let why = "is a database, but not a store".to_owned();
+        let why = "is a database of another program".to_owned();
         let path = path.to_owned();
         return Err(Error::NotAStore { path, why });
     }
@@ -277,10 +282,12 @@ fn connect(path: &Path, access: DatabaseAccess) -> Result<Connection> {
     };
     let connection = connection.map_err(from_sqlite)?;
     connection.busy_timeout(PATIENCE).map_err(from_sqlite)?;
+    // More than there are statements, so that none is prepared twice.
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
 }
 
+/// The path as a URI, with the characters escaped that have a meaning in one.
 fn frozen_uri(path: &Path) -> String {
     let path = path.to_string_lossy();
     let path = path

@@ -19,6 +19,7 @@ impl FolderStore {
         let holder = stored.metadata().session.clone();
         if let Some((file, sha256)) = self.spilled(&holder, id)? {
             let there = self.spills.entry(&file)?;
+            // The user may have deleted or cut the file. The path in a view must stay valid.
             if there.is_none_or(|entry| entry.byte_size != stored.byte_size()) {
                 write(&self.spills, &file, &stored)?;
             }
@@ -27,6 +28,7 @@ impl FolderStore {
         }
         let file = random_name()?;
         let sha256 = write(&self.spills, &file, &stored)?;
+        // Inserts nothing if the output was removed meanwhile, or if another process was first.
         let insert = "INSERT INTO spills (session, id, file, sha256)
              SELECT session, id, ?3, ?4 FROM refs WHERE session = ?1 AND id = ?2
              ON CONFLICT DO NOTHING";
@@ -34,7 +36,7 @@ impl FolderStore {
             let holder = rows::session(db, &holder)?.ok_or(Error::NotFound)?;
             rows::execute(db, insert, params![holder.row, id, file, sha256])
         })?;
-        // Another process may have been first, then its path counts.
+        // If another process was first, its path counts.
         let (kept, sha256) = self.spilled(&holder, id)?.ok_or(Error::NotFound)?;
         if kept != file {
             self.spills.remove(&file)?;
@@ -74,6 +76,7 @@ fn write(dir: &Arc<Dir>, name: &str, stored: &OpenOutput) -> Result<String> {
         sha256.update(piece);
         file.write(piece)?;
     }
+    // Renamed at the end, so that the path never shows a part of the output.
     file.finish(name)?;
     Ok(data_encoding::HEXLOWER.encode(&sha256.finalize()))
 }

@@ -13,7 +13,8 @@ use crate::{CollectOptions, CollectReport, Result, SessionId, SessionInfo};
 
 /// A file that no row names may belong to a put in progress, but not after an hour.
 const STRAY_AFTER: u64 = 60 * 60 * 1000;
-/// The same if text must be gone now: a put in progress has just changed its file.
+/// The limit if text must be gone now: a put in progress has changed its file within the last
+/// minute.
 const STRAY_AFTER_SCRUB: u64 = 60 * 1000;
 
 impl FolderStore {
@@ -27,15 +28,15 @@ impl FolderStore {
             STRAY_AFTER
         };
         let before = now.saturating_sub(stray_after);
-        let picture = self.reading(|db| snapshot(db, now))?;
+        let snapshot = self.reading(|db| take_snapshot(db, now))?;
         // Decide on the snapshot, without a lock: a large store takes a while.
-        let mut removal = collect::decide(&picture, request, now);
+        let mut removal = collect::decide(&snapshot, request, now);
         if request.dry_run {
             removal.report.stray_files = self.strays(before)?.len() as u64;
             return Ok(removal.report);
         }
         let known: BTreeMap<&SessionId, u64> =
-            picture.sessions.iter().map(|s| (&s.id, s.used)).collect();
+            snapshot.sessions.iter().map(|s| (&s.id, s.used)).collect();
         let staying = self.hide_sessions(&removal.sessions, |db, row| {
             // The use time is unchanged since the snapshot, so nobody has used the session.
             let is_unused = known.get(&row.id) == Some(&row.used);
@@ -43,7 +44,7 @@ impl FolderStore {
             // A session named in the request is removed even if it is in use.
             Ok(request.sessions.contains(&row.id) || (is_unused && !is_leased()?))
         })?;
-        removal.retain_sessions(&picture, &staying);
+        removal.retain_sessions(&snapshot, &staying);
         self.remove_outputs(&removal.outputs)?;
         let mut report = removal.report;
         self.remove_garbage()?;
@@ -124,7 +125,7 @@ pub(super) fn session_infos(db: &Transaction<'_>) -> Result<Vec<SessionInfo>> {
     infos.collect()
 }
 
-fn snapshot(db: &Connection, now: u64) -> Result<StoreSnapshot> {
+fn take_snapshot(db: &Connection, now: u64) -> Result<StoreSnapshot> {
     let rows = rows::sessions(db)?;
     let leased: BTreeSet<i64> = meta::leased(db, now)?.into_iter().collect();
     let names: BTreeMap<i64, SessionId> =

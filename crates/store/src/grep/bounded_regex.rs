@@ -35,6 +35,7 @@ impl BoundedRegex {
             .multi_line(true)
             .crlf(crlf)
             .case_insensitive(query.ignore_case)
+            // Outputs may contain any bytes.
             .utf8(false)
             // Unicode classes make programs ten times larger, so enable them only if the pattern
             // needs them.
@@ -98,7 +99,7 @@ fn explain(pattern: &str, error: &dyn std::error::Error) -> Error {
     }
     let text = innermost.to_string();
     if !pattern.is_ascii() && text.contains("word boundar") {
-        let why = "\\b beside letters that are not ASCII; write (?-u:\\b) instead";
+        let why = "\\b is not supported in a pattern with letters that are not ASCII; write (?-u:\\b) instead";
         return Error::pattern(why);
     }
     Error::pattern(text)

@@ -59,10 +59,10 @@ impl MatchCollector<'_> {
             first = new.then_some(found.start());
             !new
         });
-        // The line matched in the searcher, so it matches here too, unless that is too expensive.
-        // Then it is better shown than lost.
-        let lost = found.is_err() || place.repeated == 0;
-        first.or(lost.then_some(0))
+        // The searcher found a match in the line. If finding it again is too expensive, show the
+        // start of the line rather than nothing.
+        let show_start = found.is_err() || place.repeated == 0;
+        first.or(show_start.then_some(0))
     }
 
     /// Clips a line around byte `around`.
@@ -85,7 +85,7 @@ impl MatchCollector<'_> {
     }
 
     /// Adds a line to the matches that need it, and remembers it for the next ones.
-    fn pass(&mut self, line: &MatchLine) {
+    fn add_context(&mut self, line: &MatchLine) {
         for (at, lacking) in &mut self.open {
             let Some(found) = self.found.matches.get_mut(*at) else {
                 continue;
@@ -128,7 +128,8 @@ impl MatchCollector<'_> {
         let before = self.recent.iter();
         let before = before.filter(|other| (from..line.number).contains(&other.number));
         let mut lines: Vec<MatchLine> = before.cloned().collect();
-        self.pass(&line);
+        // The line may also be context of the matches before it.
+        self.add_context(&line);
         let after = self.query.after.min(MOST_CONTEXT);
         if after > 0 {
             self.open.push((self.found.matches.len(), after));
@@ -144,7 +145,7 @@ impl MatchCollector<'_> {
     }
 
     /// True to continue. Once stopped, only to complete open matches.
-    fn goes_on(&mut self) -> bool {
+    fn continues(&mut self) -> bool {
         if *self.bytes >= MOST_BYTES {
             self.found.stopped = Some(SearchStop::Bytes);
             return false;
@@ -160,30 +161,31 @@ impl Sink for MatchCollector<'_> {
         let start = found.absolute_byte_offset();
         let place = self.place(found.bytes(), found.line_number(), start);
         let Some(at) = self.first_match(&place) else {
-            return Ok(self.goes_on());
+            return Ok(self.continues());
         };
         let line = self.clip(&place, at, true);
         if self.found.skipped < self.query.skip_matches {
             self.found.skipped += 1;
-            self.pass(&line);
-            return Ok(self.goes_on());
+            self.add_context(&line);
+            return Ok(self.continues());
         }
+        // Only one match more than requested shows that there are more.
         if self.found.matches.len() >= self.query.max_matches {
             self.found.stopped = Some(SearchStop::Matches);
         }
         if self.found.stopped.is_some() {
-            self.pass(&line);
+            self.add_context(&line);
         } else {
             self.add(line);
         }
-        Ok(self.goes_on())
+        Ok(self.continues())
     }
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
         let start = context.absolute_byte_offset();
         let place = self.place(context.bytes(), context.line_number(), start);
         let line = self.clip(&place, 0, false);
-        self.pass(&line);
-        Ok(self.goes_on())
+        self.add_context(&line);
+        Ok(self.continues())
     }
 }

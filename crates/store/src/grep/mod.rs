@@ -118,7 +118,7 @@ impl<'a> Query<'a> {
 
     /// Checks the pattern.
     pub fn check(&self) -> Result<()> {
-        SearchPattern::new(self, pattern::minds_line_ends(self)).map(drop)
+        SearchPattern::new(self, pattern::needs_crlf_mode(self)).map(drop)
     }
 
     /// Reads the context of a match from the line index.
@@ -131,19 +131,19 @@ impl<'a> Query<'a> {
         let mut range = LineRange::new(first, line - first);
         range.max_line_bytes = self.max_line_bytes;
         let before = stored.lines(range)?.lines;
-        let mut lines: Vec<MatchLine> = before.into_iter().map(context).collect();
+        let mut lines: Vec<MatchLine> = before.into_iter().map(context_line).collect();
         lines.extend(found.lines.drain(..).filter(|line| line.matched));
         range.offset = line + 1;
         range.limit = last.saturating_sub(range.offset);
         if range.limit > 0 {
-            lines.extend(stored.lines(range)?.lines.into_iter().map(context));
+            lines.extend(stored.lines(range)?.lines.into_iter().map(context_line));
         }
         found.lines = lines;
         Ok(())
     }
 
     pub(crate) fn start(&self) -> Result<OutputSearch<'_>> {
-        let crlf = pattern::minds_line_ends(self);
+        let crlf = pattern::needs_crlf_mode(self);
         let mut searcher = SearcherBuilder::new();
         searcher
             // Binary outputs are detected by our own rule before the search.
@@ -227,7 +227,7 @@ impl MatchLine {
     }
 }
 
-fn context(line: OutputLine) -> MatchLine {
+fn context_line(line: OutputLine) -> MatchLine {
     MatchLine {
         number: line.number,
         start: line.start,

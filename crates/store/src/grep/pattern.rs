@@ -23,10 +23,9 @@ pub(super) enum SearchPattern {
     Regex(Box<BoundedRegex>),
 }
 
-/// True if the pattern can distinguish `\r
-/// ` from `
-/// `, which is slower to get right.
-pub(super) fn minds_line_ends(query: &Query<'_>) -> bool {
+/// True if `$` occurs in the pattern. Only then does it matter whether a line ends in `\n` or
+/// `\r\n`, and handling both is slower.
+pub(super) fn needs_crlf_mode(query: &Query<'_>) -> bool {
     query.regex && query.pattern.contains('$')
 }
 

@@ -83,7 +83,7 @@ impl<'a> SearchInput<'a> {
             return Ok(false);
         };
         self.group = group;
-        self.insert_break_behind(&tail);
+        self.insert_break_after(&tail);
         Ok(true)
     }
 
@@ -99,10 +99,10 @@ impl<'a> SearchInput<'a> {
     fn insert_break(&mut self) {
         let before = self.frame.checked_sub(1).and_then(|at| self.group.get(at));
         let tail = tail(before).to_vec();
-        self.insert_break_behind(&tail);
+        self.insert_break_after(&tail);
     }
 
-    fn insert_break_behind(&mut self, tail: &[u8]) {
+    fn insert_break_after(&mut self, tail: &[u8]) {
         if self.run < WINDOW {
             return;
         }
@@ -126,6 +126,7 @@ impl Read for SearchInput<'_> {
         // Check the time per read, which is a buffer of many lines.
         if self.expired.is_some_and(|expired| expired()) {
             self.has_expired.set(true);
+            // An early end of the input, so that the searcher reports the matches so far.
             return Ok(0);
         }
         if self.work.remaining.get() == 0 {

@@ -6,12 +6,13 @@ use zstd::bulk::{Compressor, Decompressor};
 
 /// The compression level. Level 3 takes half as long again and saves 4 % on recorded sessions.
 const LEVEL: i32 = 1;
-/// Shorter entries are not compressed.
+/// Shorter entries are not compressed: they would not shrink much.
 const WORTH_COMPRESSING: usize = 256;
 /// Zstandard does not shrink text by this factor. A larger size is damage and must not cause an
 /// allocation.
 const MOST_SHRINKING: usize = 32_768;
 
+// A context takes hundreds of kilobytes, so it is made once per thread and not once per frame.
 thread_local! {
     static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };

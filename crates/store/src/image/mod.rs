@@ -28,6 +28,7 @@ impl FrameWriter {
     /// Adds the next frame.
     pub(crate) fn push(&mut self, bytes: &[u8], scanned: FrameScan) {
         let before = self.pending.len();
+        // Incompressible bytes are stored unchanged.
         if !compress(bytes, &mut self.pending) {
             self.pending.extend_from_slice(bytes);
         }
@@ -38,7 +39,8 @@ impl FrameWriter {
         });
     }
 
-    /// Adds the tables. A single frame needs none.
+    /// Adds the tables. They follow the frames, because an output is streamed and the stored
+    /// lengths are known only at its end. A single frame needs no table.
     pub(crate) fn finish(&mut self, scan: &OutputScan) -> ImageOutline {
         if self.frames.len() > 1 {
             let tables = self.frames.chunks(SPAN).flat_map(encode_table);

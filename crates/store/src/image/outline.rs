@@ -10,11 +10,11 @@ use crate::digest::{self, Digest, DigestNode};
 use crate::frames::{FrameScan, OutputScan, SPAN, frame_count};
 use crate::{Error, Result};
 
-/// The size of a table entry.
+/// The size of a table entry: stored length, newlines, node.
 const ENTRY: usize = 40;
 /// The size of the seal after a table.
 const SEAL: usize = 8;
-/// The size of an outline entry.
+/// The size of an outline entry, with the same fields. A length or a count of a span needs 8 bytes.
 const SPAN_ENTRY: usize = 48;
 
 /// A stored frame. A frame that compression did not shorten is stored unchanged.
@@ -79,6 +79,7 @@ impl ImageOutline {
         let spans = if frame_count(byte_size) == 1 {
             let stored_len = bytes.try_into().map(u32::from_le_bytes);
             let stored_len = stored_len.map_err(|_| damaged())?.into();
+            // A single frame is compared with the digest, so its node is never used.
             let node = digest;
             vec![FrameSpan {
                 stored_len,
@@ -89,6 +90,7 @@ impl ImageOutline {
             let spans: Option<Vec<FrameSpan>> = bytes.chunks(SPAN_ENTRY).map(decode_span).collect();
             spans.ok_or_else(damaged)?
         };
+        // With one span, the nodes of its table are compared with the digest instead.
         let nodes: Vec<DigestNode> = spans.iter().map(|span| span.node).collect();
         let whole = spans.len() as u64 == frame_count(byte_size).div_ceil(SPAN as u64)
             && spans.iter().map(|span| span.newlines).sum::<u64>() == newlines
@@ -165,11 +167,13 @@ impl ImageOutline {
         let frames = frames.ok_or_else(damaged)?;
         let span = self.spans.get(number).ok_or_else(damaged)?;
         let nodes = nodes(&frames);
+        // The root of the tree is hashed differently from inner nodes.
         let belongs = if self.spans.len() == 1 {
             digest::join_root(&nodes) == self.digest
         } else {
             digest::join(&nodes) == span.node
         };
+        // Nodes prove the bytes of the frames, but not the lengths and counts beside them.
         let sealed = digest::seal(&[entries]) == seal;
         let stored: u64 = frames.iter().map(|frame| u64::from(frame.stored_len)).sum();
         let complete = frames.len() == self.frames_in(number) && stored == span.stored_len;

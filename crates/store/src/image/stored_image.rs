@@ -10,6 +10,7 @@ use crate::frames::{FRAME, SPAN, frame_len};
 use crate::{Error, FrameSource, Result};
 
 thread_local! {
+    /// The compressed bytes of a frame, reused by all reads of a thread.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -84,6 +85,7 @@ impl StoredImage {
         Ok((frame, self.outline.span_start(span) + before.sum::<u64>()))
     }
 
+    /// True if `bytes` are the original bytes of a frame.
     fn belongs(&self, number: u64, frame: &StoredFrame, bytes: &[u8]) -> bool {
         // A single frame is the root of the tree, which is hashed differently from an inner node.
         if self.outline.frame_count() == 1 {
@@ -110,6 +112,7 @@ impl FrameSource for StoredImage {
         if stored_len > len {
             return Err(damaged());
         }
+        // A compressed frame is always shorter, so a frame of full length is not compressed.
         let whole = if stored_len == len {
             into.resize(stored_len, 0);
             self.place.read_exact_at(start, into)?;
@@ -136,7 +139,7 @@ impl FrameSource for StoredImage {
         let mut before = 0;
         for (at, span) in self.outline.spans.iter().enumerate() {
             if number < before + span.newlines {
-                return self.in_span(at, number, before);
+                return self.find_newline(at, number, before);
             }
             before += span.newlines;
         }
@@ -145,13 +148,15 @@ impl FrameSource for StoredImage {
 }
 
 impl StoredImage {
-    fn in_span(&self, span: usize, number: u64, mut before: u64) -> Result<(u64, u64)> {
+    /// The frame with newline `number` in a span, and the newlines before it. `before` is the
+    /// number of newlines before the span.
+    fn find_newline(&self, span: usize, number: u64, mut before: u64) -> Result<(u64, u64)> {
         for (at, frame) in self.table(span)?.iter().enumerate() {
-            let behind = before + u64::from(frame.scanned.newlines);
-            if number < behind {
+            let after = before + u64::from(frame.scanned.newlines);
+            if number < after {
                 return Ok(((span * SPAN + at) as u64, before));
             }
-            before = behind;
+            before = after;
         }
         Err(damaged())
     }

@@ -87,6 +87,8 @@ impl Store for MemoryStore {
             .session_mut(session, now)?
             .secret
             .ref_id(&labels.call, &scan.digest);
+        // With fixed refs, an output of a parent may have the same id. Only the session's own
+        // output counts.
         if let Ok((holder, output)) = state.find(session, &id)
             && holder == session
         {
@@ -319,6 +321,8 @@ impl Store for MemoryStore {
         let now = (self.clock)();
         let mut state = self.state();
         let removal = collect::decide(&state.snapshot(now), request, now);
+        // The removal counter must not change if nothing was removed: others would look up refs for
+        // nothing.
         if !request.dry_run && removal.report.outputs + removal.sessions.len() as u64 > 0 {
             for session in &removal.sessions {
                 state.remove_session(session);

@@ -149,7 +149,7 @@ impl MemoryState {
                 .flatten()
                 .map(|e| e.len() as u64)
                 .sum(),
-            outputs: session.outputs.iter().map(picture_of).collect(),
+            outputs: session.outputs.iter().map(snapshot_output).collect(),
         });
         StoreSnapshot {
             sessions: sessions.collect(),
@@ -158,13 +158,14 @@ impl MemoryState {
     }
 }
 
-fn picture_of((id, output): (&String, &MemoryOutput)) -> SnapshotOutput {
+fn snapshot_output((id, output): (&String, &MemoryOutput)) -> SnapshotOutput {
     SnapshotOutput {
         id: id.clone(),
         blobs: output.blobs().map(address).collect(),
     }
 }
 
+/// Identifies a blob in a snapshot, which is used only while the state is locked.
 fn address(blob: &Arc<Blob>) -> u64 {
     Arc::as_ptr(blob).addr() as u64
 }
@@ -223,11 +224,11 @@ impl FrameSource for Blob {
     fn frame_of_newline(&self, number: u64) -> Result<(u64, u64)> {
         let mut before = 0;
         for (at, frame) in self.scan.frames.iter().enumerate() {
-            let behind = before + u64::from(frame.newlines);
-            if number < behind {
+            let after = before + u64::from(frame.newlines);
+            if number < after {
                 return Ok((at as u64, before));
             }
-            before = behind;
+            before = after;
         }
         Err(Error::damaged("the line index"))
     }

@@ -15,11 +15,11 @@ use super::segment_cache::SegmentCache;
 use crate::image::{ImageBytes, damaged};
 use crate::{Error, Result};
 
-/// The size of a chunk.
+/// The size of a chunk: a row of the database, which is always read as a whole.
 const CHUNK: usize = 256 << 10;
 /// How much of an object is read at once.
 const OBJECT_SEGMENT: usize = 1 << 20;
-/// How much of an object is uploaded at once. Object stores reject smaller parts.
+/// How much of an object is uploaded at once. S3 rejects parts below 5 MiB, except the last.
 const OBJECT_PART: usize = 8 << 20;
 /// The most bytes that are read into the cache before they are asked for.
 const PREFETCHED: u64 = 16 << 20;
@@ -78,6 +78,7 @@ impl BodyStorage {
         }
         for body in in_objects {
             let Some(objects) = self.objects.clone() else {
+                // A process with the setting `blobs` removes the object as a stray.
                 return Ok(());
             };
             self.database.wait(PATIENCE, async move {
@@ -99,12 +100,13 @@ impl BodyStorage {
         let (mut read, size) = (vec![0; bytes.len()], bytes.len() as u64);
         let name = self.write(0)?.finish(bytes)?;
         let was_read = self.open(name.clone(), size).read_exact_at(0, &mut read);
+        // Remove it even if it could not be read.
         self.remove(vec![name])?;
         was_read
     }
 
-    /// Reads bodies of the database that are one chunk into the cache, in one round trip. Each comes
-    /// with its size.
+    /// Reads bodies of the database that are one chunk into the cache, in one round trip. Each
+    /// comes with its size.
     pub(super) fn prefetch<'b>(
         &self,
         bodies: impl Iterator<Item = (&'b BodyName, u64)>,
@@ -248,6 +250,8 @@ pub(super) struct StoredBody {
 
 impl StoredBody {
     fn segment(&self, number: u64) -> Result<Arc<Vec<u8>>> {
+        // The lock is held during the fetch, so that parallel readers of a body do not fetch a part
+        // twice.
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, bytes)) = last.as_ref().filter(|(kept, _)| *kept == number) {
             return Ok(Arc::clone(bytes));
@@ -255,6 +259,7 @@ impl StoredBody {
         let key = (self.name.name.clone(), number);
         let cached = self.storage.cache.get(&key);
         let bytes = cached.map_or_else(|| self.fetch(number).map(Arc::new), Ok)?;
+        // Also after a hit, which marks the part as used.
         self.storage.cache.insert(key, &bytes);
         *last = Some((number, Arc::clone(&bytes)));
         Ok(bytes)
@@ -286,7 +291,7 @@ impl StoredBody {
 
     fn fetch_object(&self, number: u64) -> Result<Vec<u8>> {
         let objects = self.storage.objects.clone().ok_or(Error::Unsupported(
-            "read an output from the object store: the setting `blobs` is missing\nhint: give the object store with --blobs or TRIMTAB_BLOBS, and for a copy with --from-blobs",
+            "read an output from the object store: the setting `blobs` is missing\nhint: set the object store with --blobs or TRIMTAB_BLOBS, and for a copy with --from-blobs",
         ))?;
         let path = object_path(&self.name.name);
         let start = number.saturating_mul(self.segment_size());

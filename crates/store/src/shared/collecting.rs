@@ -17,7 +17,8 @@ use crate::collect::{self, StoreSnapshot};
 use crate::refs::well_formed;
 use crate::{CollectOptions, CollectReport, Error, Result, SessionId};
 
-/// The number of sessions or blobs that one transaction removes, so that others wait briefly.
+/// The number of sessions or blobs that one transaction removes. Small, so that other writers do
+/// not wait long.
 const BATCH: usize = 64;
 
 impl SharedStore {
@@ -98,7 +99,8 @@ impl SharedStore {
                      ) RETURNING body, in_object_store";
                 let rows = connection.query(delete, &[&signed(BATCH as u64)]).await;
                 match rows {
-                    // An output named one of them after the query had started. It stays.
+                    // An output named one of them after the query had started. It stays, and the
+                    // next collection removes the others.
                     Err(error) if error.code() == Some(&SqlState::FOREIGN_KEY_VIOLATION) => {
                         Ok(Vec::new())
                     }

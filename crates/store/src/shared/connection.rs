@@ -1,4 +1,4 @@
-//! How to connect to PostgreSQL: from the URL, and from variables for what the URL leaves out.
+//! Settings of a connection to PostgreSQL, from the URL and from environment variables.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,16 +11,18 @@ use super::password_file::find_password;
 use super::tls::{CertificateCheck, ServerTrust};
 use crate::{Error, Result, ServerVariables};
 
-/// Limits of the database itself, for statements whose process no longer waits.
+/// Limits of the database itself, for statements whose process no longer waits. A call waits longer
+/// for its answer than a statement for a lock, so a held lock is reported as busy and not as an
+/// unreachable database.
 const SERVER_LIMITS: &str = "-c lock_timeout=2500 -c idle_in_transaction_session_timeout=60000";
 
-/// How to connect.
+/// The settings of a connection.
 pub(super) struct ConnectionSettings {
     pub(super) config: Config,
     pub(super) trust: ServerTrust,
 }
 
-/// The parameters of the URL that the driver does not know in all their values.
+/// The TLS parameters of the URL. The driver does not know all their values.
 #[derive(Default)]
 struct TlsParameters {
     mode: Option<String>,
@@ -28,8 +30,8 @@ struct TlsParameters {
 }
 
 impl ConnectionSettings {
-    /// What `url` says, and `variables` where it says nothing. A connection is given up after
-    /// `patience`.
+    /// Takes the settings from `url`, and those that it lacks from `variables`. An attempt to
+    /// connect ends after `patience`.
     pub(super) fn new(url: &str, variables: &ServerVariables, patience: Duration) -> Result<Self> {
         let (url, parameters) = without_tls_parameters(url);
         let mut config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
@@ -42,6 +44,7 @@ impl ConnectionSettings {
             config.application_name("trimtab");
         }
         let options = config.get_options().unwrap_or_default();
+        // The last option wins, so the URL can replace our limits.
         let options = format!("{SERVER_LIMITS} {options}");
         config.options(options);
         config.connect_timeout(patience);
@@ -67,6 +70,7 @@ impl TlsParameters {
         let root = root.filter(|root| *root != "system").map(PathBuf::from);
         let (mode, check) = match mode.unwrap_or("prefer") {
             "disable" => (SslMode::Disable, CertificateCheck::Nothing),
+            // In libpq, `allow` tries without TLS first. Preferring TLS is never worse.
             "allow" | "prefer" => (SslMode::Prefer, CertificateCheck::Nothing),
             "require" if root.is_none() => (SslMode::Require, CertificateCheck::Nothing),
             "require" | "verify-ca" => (SslMode::Require, CertificateCheck::Issuer),

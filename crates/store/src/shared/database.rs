@@ -18,7 +18,7 @@ use crate::{Error, Result, ServerVariables};
 const CONNECTIONS: usize = 16;
 /// How long a call waits for a connection, and how long for its answer.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// How long a call waits that no request depends on, for example a migration or a collection.
+/// The limit of calls that no request waits for, for example a migration or a collection.
 const LONG_PATIENCE: Duration = Duration::from_mins(10);
 /// After a failure to reach the database, calls fail at once for this time, and then one call tries
 /// again. So a database that hangs does not delay every request.
@@ -30,7 +30,7 @@ const CONFLICT: &str = "TT001";
 /// Their error code if a session was removed after its outputs were named.
 const REMOVED: &str = "TT002";
 
-/// What to do about a certificate that is rejected.
+/// Added to the error of a rejected certificate.
 const NOT_TRUSTED: &str = "; PGSSLROOTCERT or sslrootcert names the certificates to trust";
 
 /// A pool of connections, and a runtime that drives them.
@@ -52,6 +52,8 @@ impl Database {
         let connection = ConnectionSettings::new(url, variables, PATIENCE)?;
         let name = connection.host_names();
         let ConnectionSettings { config, trust } = connection;
+        // Without a test query, which would cost a round trip per call. A call on a broken
+        // connection fails, and the next one opens another.
         let recycling_method = RecyclingMethod::Fast;
         let settings = ManagerConfig { recycling_method };
         let manager = match config.get_ssl_mode() {
@@ -134,10 +136,11 @@ impl Database {
             return Err(self.unreachable("it could not be reached a moment ago"));
         }
         let pool = self.pool.clone();
+        // The wait for a free connection comes on top of the limit.
         let answer = self.wait(PATIENCE + limit, async move {
             let connection = pool.get().await.map_err(pool_error)?;
             let Ok(answer) = tokio::time::timeout(limit, work(connection)).await else {
-                // The connection may hang, and others with it.
+                // The server or the network may hang, and with it the idle connections.
                 pool.retain(|_, _| false);
                 return Err(Error::unreachable("it did not answer in time"));
             };
@@ -162,6 +165,7 @@ impl Database {
         let Some(at) = &mut *failed else { return false };
         let is_recent = at.elapsed() < PAUSE;
         if !is_recent {
+            // Only this call tries again. The others keep failing at once until it has an answer.
             *at = Instant::now();
         }
         is_recent
@@ -236,7 +240,7 @@ fn conflict(message: &str) -> Error {
     let (stream, position) = message.split_once(' ').unwrap_or_default();
     Error::Conflict {
         stream: if stream == "0" { "log" } else { "journal" },
-        // The caller knows it.
+        // Only the caller knows the expected position.
         expected: 0,
         actual: position.parse().unwrap_or_default(),
     }

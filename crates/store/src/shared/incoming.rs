@@ -90,6 +90,7 @@ impl IncomingImage<'_> {
         let pending = self.frames.pending;
         let (body, inline) = match self.writer {
             Some(writer) => (writer.finish(pending)?, None),
+            // Small images are always in the database, even if there is an object store.
             None => (BodyStorage::new_name(false)?, Some(pending)),
         };
         Ok(ReadyImage {

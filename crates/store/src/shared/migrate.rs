@@ -38,8 +38,8 @@ pub(super) async fn may_create(connection: Object) -> Result<()> {
     Err(Error::Denied(why))
 }
 
-/// Upgrades the schema. A schema of a newer version is left unchanged. If the store was opened
-/// before, a missing schema is not created again.
+/// Upgrades the schema, and creates it unless `must_exist`. A schema of a newer version is left
+/// unchanged.
 pub(super) async fn migrate(
     mut connection: Object,
     secret: [u8; 32],
@@ -57,6 +57,7 @@ pub(super) async fn migrate(
         return Err(Error::NoTables);
     }
     let transaction = connection.transaction().await.map_err(from_postgres)?;
+    // Another process may migrate for longer than the usual lock timeout.
     let lock = format!("SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock({LOCK})");
     let lock = transaction.batch_execute(&lock).await;
     lock.map_err(from_postgres)?;
@@ -76,6 +77,7 @@ pub(super) async fn migrate(
         let inserted = transaction.execute(insert, &[&version]).await;
         inserted.map_err(from_postgres)?;
     }
+    // The first process creates the secret. It must never change after that.
     let insert = "INSERT INTO trimtab.store (secret) VALUES ($1) ON CONFLICT DO NOTHING";
     let inserted = transaction.execute(insert, &[&secret.as_slice()]).await;
     inserted.map_err(from_postgres)?;

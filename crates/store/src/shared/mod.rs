@@ -2,8 +2,8 @@
 //!
 //! Every process may serve every session. Sessions, refs, logs and journals are rows. An append
 //! succeeds only at the expected position, so two processes never extend a session from the same
-//! position. Small outputs are rows too. Larger ones are objects, or rows of a bounded size if there
-//! is no object store.
+//! position. Small outputs are rows too. Larger ones are objects, or rows of a bounded size if
+//! there is no object store.
 
 mod bodies;
 mod collecting;
@@ -107,6 +107,7 @@ impl SharedStore {
         })?;
         if let Some(secret) = &found {
             let mut secrets = self.secrets();
+            // Starting over is simpler than tracking uses: a secret costs one query.
             if secrets.len() >= SECRETS {
                 secrets.clear();
             }
@@ -170,6 +171,7 @@ impl Store for SharedStore {
     }
 
     fn link(&self, child: &SessionId, parent: &SessionId) -> Result<()> {
+        // Creates sessions that do not exist yet.
         self.touch(parent)?;
         self.touch(child)?;
         let (below, above) = (child.clone(), parent.clone());
@@ -219,6 +221,7 @@ impl Store for SharedStore {
             .map(|name| name.as_str().as_bytes().to_vec());
         let names: Vec<Vec<u8>> = names.collect();
         let found = self.database.call(move |connection| async move {
+            // The left joins return the row of the store even if no session is asked for or exists.
             let select = "SELECT removals, current_setting('transaction_read_only') = 'on',
                      coalesce(sessions.log, 0), coalesce(sessions.journal, 0), asked.name IS NULL
                  FROM trimtab.store
@@ -300,6 +303,7 @@ impl Store for SharedStore {
     fn release(&self, session: &SessionId, purpose: &'static str) -> Result<()> {
         let (session, holder) = (session.clone(), self.holder);
         self.database.call(move |connection| async move {
+            // Also removes expired claims of others: a killed process cannot remove its own.
             let delete = "DELETE FROM trimtab.claims
                  WHERE session = $1 AND purpose = $2 AND holder = $3 OR until < clock_timestamp()";
             let (name, holder) = (session.as_str().as_bytes(), holder.as_slice());
@@ -325,6 +329,8 @@ impl Store for SharedStore {
         let (created, used) = (signed(info.created), signed(info.used));
         let restored = self.database.call(move |connection| async move {
             let (name, secret) = (name.as_str().as_bytes(), secret.as_slice());
+            // The secret is also given as the known one, so an existing session with another secret
+            // is an error.
             let create = "SELECT trimtab.use_session($1, $2, $2, $3)";
             query_one(&connection, create, &[&name, &secret, &used]).await?;
             let update = "UPDATE trimtab.sessions SET created = $2, used = $3 WHERE name = $1";

@@ -17,7 +17,7 @@ use crate::{Error, Result, ServerVariables};
 
 /// How long one attempt may take.
 const ATTEMPT: Duration = Duration::from_secs(5);
-/// How long attempts are repeated. A request passes unmanaged after that.
+/// How long attempts are repeated. After that, the proxy passes the request through unmanaged.
 const RETRYING: Duration = Duration::from_secs(5);
 /// How often a failed attempt is repeated.
 const RETRIES: usize = 3;
@@ -62,6 +62,8 @@ pub(super) fn open(url: &str, variables: &ServerVariables) -> Result<Arc<dyn Obj
         ObjectStoreScheme::AmazonS3 => {
             let builder = configured!(AmazonS3Builder::from_env(), "aws_", from);
             let endpoint = builder.get_config_value(&AmazonS3ConfigKey::Endpoint);
+            // Plain HTTP only if the user names such an endpoint, for example a server on this
+            // machine.
             let is_plain = endpoint.is_some_and(|endpoint| endpoint.starts_with("http://"));
             let client = client().with_allow_http(is_plain);
             Box::new(
@@ -105,6 +107,7 @@ fn open_folder(url: &url::Url) -> Result<Arc<dyn ObjectStore>> {
         .map_err(|()| bad_url("a file URL needs an absolute path"))?;
     std::fs::create_dir_all(&path).map_err(|error| Error::io("create", &path, error))?;
     let folder = LocalFileSystem::new_with_prefix(&path).map_err(Error::database)?;
+    // A row may name the file as soon as it is written, so it must be durable.
     Ok(Arc::new(folder.with_fsync(true)))
 }
 
@@ -131,14 +134,14 @@ pub(super) fn object_path(name: &str) -> ObjectPath {
 /// The folder of all objects.
 pub(super) const FOLDER: &str = "outputs";
 
-/// What object stores say if the bucket or container is missing, and not only an object in it.
+/// Texts in the errors of object stores whose bucket or container is missing, not only an object.
 const NO_BUCKET: [&str; 3] = ["NoSuchBucket", "ContainerNotFound", "bucket does not exist"];
 
 /// Converts an error of a read into the kinds that callers handle.
 pub(super) fn from_object_store(error: &object_store::Error) -> Error {
     let text = error.to_string();
     let is_missing = matches!(error, object_store::Error::NotFound { .. });
-    if is_missing && !NO_BUCKET.iter().any(|said| text.contains(said)) {
+    if is_missing && !NO_BUCKET.iter().any(|known| text.contains(known)) {
         return Error::damaged("an output");
     }
     from_write(error)

@@ -160,6 +160,7 @@ impl SharedStore {
         let first = prefix.as_bytes().to_vec();
         let id = searched_id(id);
         self.database.call(move |connection| async move {
+            // A range, because it can use the index of names.
             let mut end = first.clone();
             end.push(AFTER_TEXT);
             let rows = rows::query_all(&connection, REDEEMERS, &[&first, &end, &id]).await?;

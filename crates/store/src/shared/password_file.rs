@@ -43,7 +43,7 @@ fn is_private(path: &Path) -> bool {
 fn wanted_fields(config: &Config) -> [String; 4] {
     let host = match config.get_hosts().first() {
         Some(Host::Tcp(name)) => name.clone(),
-        // The file calls every local socket so.
+        // The file has this name for every local socket.
         _ => "localhost".to_owned(),
     };
     let port = config.get_ports().first().copied().unwrap_or(DEFAULT_PORT);

@@ -9,7 +9,7 @@ use super::writing::{ReadyWrite, SessionTransaction};
 use crate::image::compress_entry;
 use crate::put::{OutputLabels, PutInput};
 use crate::refs::SessionSecret;
-use crate::write::{WriteKind, check};
+use crate::write::{WriteKind, check_id};
 use crate::{Error, Put, Result, SessionId, Write};
 
 /// The most bytes of one transaction. The protocol of PostgreSQL cannot send 1 GiB at once.
@@ -26,6 +26,7 @@ impl SharedStore {
         }
         let secret = self.secret_or_create(session)?;
         let size = images.first().map(|whole| whole.scan.byte_size);
+        // The last image is the text projection if there is one. Its lines can be read.
         let lines = images.last().map(|text| text.scan.newlines + 1);
         let id = output_id(&secret, &labels, &images);
         let reference = Ref::issue(id.clone(), size, lines);
@@ -77,7 +78,7 @@ impl SharedStore {
                     .map(|bytes| incoming::make_ready(&self.bodies, PutInput::Slice(bytes), now));
                 let images: Vec<ReadyImage> = images.collect::<Result<_>>()?;
                 if let Some(secret) = secret {
-                    check(id, &output_id(secret, labels, &images))?;
+                    check_id(id, &output_id(secret, labels, &images))?;
                 }
                 Ok(ReadyWrite::Put {
                     id: id.clone(),
@@ -122,10 +123,10 @@ impl SharedStore {
             // The session was removed: its secret is outdated.
             self.secrets().remove(session);
         }
-        let superfluous = done?;
-        if !superfluous.is_empty() {
-            // What cannot be removed now is found by collection.
-            self.bodies.remove(superfluous).unwrap_or(());
+        let unused = done?;
+        if !unused.is_empty() {
+            // Best effort: collection removes the rest.
+            self.bodies.remove(unused).unwrap_or(());
         }
         Ok(())
     }

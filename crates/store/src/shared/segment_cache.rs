@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The most bytes that a process keeps.
+/// The most bytes that a process keeps in memory.
 const MOST: usize = 64 << 20;
 
 /// A part of a body: its name and its number.
@@ -44,6 +44,7 @@ impl CachedSegments {
         self.by_use.insert(used, key.clone());
         self.bytes += bytes.len();
         if let Some((earlier, replaced)) = self.segments.insert(key, (used, Arc::clone(bytes))) {
+            // The same part was inserted again, which only marks it as used.
             self.by_use.remove(&earlier);
             self.bytes -= replaced.len();
         }

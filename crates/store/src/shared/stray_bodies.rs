@@ -26,6 +26,7 @@ pub(super) fn find(storage: &BodyStorage, now: u64) -> Result<Vec<BodyName>> {
     let before = now.saturating_sub(age);
     let mut strays = in_chunks(storage, before)?;
     if let Some(objects) = &storage.objects {
+        // List objects before reading rows, so that an object named meanwhile is not a stray.
         let old = old_objects(storage, objects, before)?;
         for batch in old.chunks(BATCH) {
             strays.extend(without_row(storage, batch.to_vec())?);
@@ -36,6 +37,7 @@ pub(super) fn find(storage: &BodyStorage, now: u64) -> Result<Vec<BodyName>> {
 
 fn in_chunks(storage: &BodyStorage, before: u64) -> Result<Vec<BodyName>> {
     storage.database.long_call(move |connection| async move {
+        // A body that is still being written has a young chunk.
         let select = "SELECT body FROM trimtab.chunks
              WHERE NOT EXISTS (SELECT FROM trimtab.blobs WHERE blobs.body = chunks.body)
              GROUP BY body HAVING max(created) < $1";

@@ -16,7 +16,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::{Error, Result};
 
-/// What is checked of the certificate of a database.
+/// How much of the certificate of a database is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CertificateCheck {
     /// Nothing: the connection is encrypted, but the server may be another one.
@@ -93,11 +93,14 @@ impl ServerTrust {
 fn unreadable(path: &Path, why: &dyn std::fmt::Display) -> Error {
     Error::Unreachable {
         what: "the database".to_owned(),
-        why: format!("the trusted certificates of {}: {why}", path.display()),
+        why: format!(
+            "cannot read trusted certificates from {}: {why}",
+            path.display()
+        ),
     }
 }
 
-/// Checks the certificate of a server as far as it is wanted.
+/// Checks the certificate of a server as [`CertificateCheck`] says.
 #[derive(Debug)]
 struct ServerCertificateCheck {
     check: CertificateCheck,
@@ -119,7 +122,7 @@ impl ServerCertVerifier for ServerCertificateCheck {
         let Some(roots) = &self.roots else {
             return Ok(ServerCertVerified::assertion());
         };
-        // A server with a certificate that no authority issued: the file names exactly this one.
+        // A self-signed certificate has no issuer, so the file contains the certificate itself.
         if self.trusted.iter().any(|trusted| trusted == end_entity) {
             if self.check == CertificateCheck::IssuerAndName {
                 let certificate = ParsedCertificate::try_from(end_entity)?;

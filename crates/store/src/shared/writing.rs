@@ -107,8 +107,8 @@ impl SqlValue<'_> {
 }
 
 impl SessionTransaction {
-    /// Executes the writes. Returns the bodies that turned out to be superfluous, because the store
-    /// has equal bytes.
+    /// Executes the writes. Returns the bodies that are not needed, because the store has equal
+    /// bytes already.
     ///
     /// All statements are sent at once, in one round trip. After a statement that fails, the
     /// database rejects the others and treats the commit as a rollback.
@@ -142,7 +142,7 @@ impl SessionTransaction {
         for answer in join_all(sender.sent).await {
             answers.extend(answer.map_err(|error| self.explain(from_postgres(error)))?);
         }
-        Ok(self.superfluous(&answers))
+        Ok(self.unused_bodies(&answers))
     }
 
     fn name(&self) -> SqlValue<'_> {
@@ -157,6 +157,7 @@ impl SessionTransaction {
     ) {
         match write {
             ReadyWrite::Put { id, labels, images } => {
+                // Blobs come before the output that names them.
                 for image in images {
                     sender.statement(&prepared.hold, self.hold(image));
                 }
@@ -235,7 +236,7 @@ impl SessionTransaction {
     }
 
     /// The stored bodies that no row names. Only `hold_blob` returns texts.
-    fn superfluous(&self, answers: &[Row]) -> Vec<BodyName> {
+    fn unused_bodies(&self, answers: &[Row]) -> Vec<BodyName> {
         let kept: Vec<&str> = answers
             .iter()
             .filter_map(|row| row.try_get(0).ok())

@@ -171,3 +171,13 @@ fn interrupted_repair_can_be_repeated() {
     assert!(aside.ends_with("damaged-1.db"), "{}", aside.display());
     assert!(FolderStore::check(&filled.home.store).unwrap().is_sound());
 }
+
+#[test]
+fn check_does_not_create_missing_folders() {
+    let home = Home::new();
+    drop(home.open());
+    let blobs = home.store.join("blobs");
+    fs::remove_dir(&blobs).unwrap();
+    FolderStore::check(&home.store).unwrap();
+    assert!(!blobs.exists());
+}

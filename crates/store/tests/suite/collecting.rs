@@ -11,7 +11,7 @@ fn names(sessions: &[SessionId]) -> Vec<&str> {
     sessions.iter().map(SessionId::as_str).collect()
 }
 
-pub(crate) fn nothing_asked_nothing_gone(world: &World) {
+pub(crate) fn empty_collection_removes_nothing(world: &World) {
     let found = world.put(&session("s"), "c1", "bytes");
     world.advance(1_000_000 * HOUR);
     let report = world.store.collect(&CollectOptions::default()).unwrap();
@@ -32,7 +32,7 @@ fn older_than(hours: u64) -> CollectOptions {
     }
 }
 
-pub(crate) fn old_sessions_go(world: &World) {
+pub(crate) fn old_sessions_are_removed(world: &World) {
     let (old, touched, parent, child) = (
         session("old"),
         session("touched"),
@@ -65,7 +65,7 @@ pub(crate) fn old_sessions_go(world: &World) {
     );
 }
 
-pub(crate) fn a_dry_run_changes_nothing(world: &World) {
+pub(crate) fn dry_run_changes_nothing(world: &World) {
     let s = session("s");
     let found = world.put(&s, "c1", noise(200_000));
     world.advance(10 * HOUR);
@@ -83,7 +83,7 @@ pub(crate) fn a_dry_run_changes_nothing(world: &World) {
     assert!(world.store.get(&s, found.id()).unwrap_err().is_not_found());
 }
 
-pub(crate) fn size_takes_the_oldest(world: &World) {
+pub(crate) fn size_limit_removes_the_oldest_sessions(world: &World) {
     for name in ["first", "second", "third"] {
         world.put(&session(name), "c1", noise(200_000));
         world.advance(2 * HOUR);
@@ -103,7 +103,7 @@ pub(crate) fn size_takes_the_oldest(world: &World) {
     assert!(report.bytes_kept >= 200_000);
 }
 
-pub(crate) fn unreachable_outputs_go(world: &World) {
+pub(crate) fn unreachable_outputs_are_removed(world: &World) {
     let s = session("s");
     let kept = world.put(&s, "c1", "kept");
     let gone = world.put(&s, "c2", noise(200_000));

@@ -15,7 +15,7 @@ fn all_old() -> CollectOptions {
     }
 }
 
-pub(crate) fn the_secret_stays_the_same(world: &World) {
+pub(crate) fn secret_stays_the_same(world: &World) {
     let secret = world.store.secret().unwrap();
     assert_ne!(secret, [0; 32]);
     world.put(&session("s"), "c1", "bytes");
@@ -48,7 +48,7 @@ pub(crate) fn removals_are_counted(world: &World) {
     assert_eq!(removals(), 3);
 }
 
-pub(crate) fn leased_sessions_stay(world: &World) {
+pub(crate) fn leased_sessions_are_kept(world: &World) {
     let (parent, child, other) = (session("parent"), session("child"), session("other"));
     let shown = world.put(&parent, "c1", "shown by the child");
     world.store.link(&child, &parent).unwrap();
@@ -68,7 +68,7 @@ pub(crate) fn leased_sessions_stay(world: &World) {
     assert_eq!(report.sessions.len(), 2, "the lease is over");
 }
 
-pub(crate) fn a_lease_can_be_ended(world: &World) {
+pub(crate) fn lease_of_zero_ends_an_earlier_one(world: &World) {
     let s = session("s");
     world.put(&s, "c1", "bytes");
     world.advance(10 * HOUR);
@@ -79,7 +79,7 @@ pub(crate) fn a_lease_can_be_ended(world: &World) {
     assert_eq!(world.store.collect(&all_old()).unwrap().sessions, [s]);
 }
 
-pub(crate) fn named_sessions_go_though_they_are_live(world: &World) {
+pub(crate) fn named_sessions_are_removed_even_if_live(world: &World) {
     let (gone, kept) = (session("gone"), session("kept"));
     let reference = world.put(&gone, "c1", "bytes");
     world.put(&kept, "c1", "bytes");

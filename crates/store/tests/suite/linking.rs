@@ -38,7 +38,7 @@ pub(crate) fn foreign_refs_are_not_found(world: &World) {
     assert_eq!(world.store.get(&s, found.id()).unwrap(), b"secret");
 }
 
-pub(crate) fn those_below_redeem_refs(world: &World) {
+pub(crate) fn child_sessions_redeem_refs_of_their_parents(world: &World) {
     let (top, middle, leaf) = (session("top"), session("middle"), session("leaf"));
     let found = world.put(&top, "c1", "of the top");
     world.store.link(&middle, &top).unwrap();
@@ -75,7 +75,7 @@ pub(crate) fn those_below_redeem_refs(world: &World) {
     );
 }
 
-pub(crate) fn links_that_cannot_be(world: &World) {
+pub(crate) fn impossible_links_are_rejected(world: &World) {
     let (a, b, c) = (session("a"), session("b"), session("c"));
     world.store.link(&b, &a).unwrap();
     world.store.link(&b, &a).unwrap();
@@ -86,7 +86,7 @@ pub(crate) fn links_that_cannot_be(world: &World) {
     }
 }
 
-pub(crate) fn parents_are_found(world: &World) {
+pub(crate) fn parent_of_a_session_is_returned(world: &World) {
     let (a, b) = (session("a"), session("b"));
     assert_eq!(world.store.parent(&b).unwrap(), None);
     world.store.link(&b, &a).unwrap();
@@ -109,4 +109,17 @@ pub(crate) fn redeemers_of_a_ref_are_found_by_prefix(world: &World) {
     for (prefix, id) in [("b/", found.id()), ("a/", "aaaaaaaaaaaaaaaa"), ("a/", "\0")] {
         assert_eq!(redeemers(prefix, id), [], "{prefix} {id}");
     }
+}
+
+/// A session that moves to another tree shares bytes with its former siblings.
+pub(crate) fn relinked_session_keeps_shared_bytes(world: &World) {
+    let [parent, moved, sibling, other] = ["parent", "moved", "sibling", "other"].map(session);
+    world.store.link(&moved, &parent).unwrap();
+    world.store.link(&sibling, &parent).unwrap();
+    let kept = world.put(&moved, "c1", "shared bytes");
+    let deleted = world.put(&sibling, "c1", "shared bytes");
+    world.store.delete_session(&parent).unwrap();
+    world.store.link(&moved, &other).unwrap();
+    world.store.delete(&sibling, deleted.id()).unwrap();
+    assert_eq!(world.store.get(&moved, kept.id()).unwrap(), b"shared bytes");
 }

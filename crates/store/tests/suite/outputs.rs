@@ -4,7 +4,7 @@ use trimtab_store::{CollectOptions, Error, FRAME, OutputForm, Put};
 
 use super::{START, World, noise, session, text};
 
-pub(crate) fn every_size_comes_back(world: &World) {
+pub(crate) fn outputs_of_every_size_are_read_back(world: &World) {
     let s = session("s");
     let sizes = [
         0,
@@ -28,7 +28,7 @@ pub(crate) fn every_size_comes_back(world: &World) {
     }
 }
 
-pub(crate) fn large_outputs_span_the_index(world: &World) {
+pub(crate) fn large_outputs_use_several_index_tables(world: &World) {
     let s = session("s");
     let bytes = text(1_000_000).into_bytes();
     assert!(bytes.len() > 17 * 1024 * 1024);
@@ -52,7 +52,7 @@ pub(crate) fn large_outputs_span_the_index(world: &World) {
     assert_eq!(at, bytes.len());
 }
 
-pub(crate) fn a_reader_gives_the_same_ref(world: &World) {
+pub(crate) fn streamed_output_gets_the_same_ref(world: &World) {
     let s = session("s");
     for bytes in [
         Vec::new(),
@@ -88,7 +88,7 @@ impl Read for Slow<'_> {
     }
 }
 
-pub(crate) fn refs_are_stable(world: &World) {
+pub(crate) fn same_put_gives_the_same_ref(world: &World) {
     let (s, t) = (session("s"), session("t"));
     let found = world.put(&s, "c1", "bytes");
     assert_eq!(found.id().len(), 16);
@@ -99,7 +99,7 @@ pub(crate) fn refs_are_stable(world: &World) {
     assert_ne!(found.id(), world.put(&t, "c1", "bytes").id());
 }
 
-pub(crate) fn equal_bytes_are_kept_once(world: &World) {
+pub(crate) fn equal_bytes_are_stored_once(world: &World) {
     let (s, t) = (session("s"), session("t"));
     let kept = || {
         world
@@ -122,7 +122,7 @@ pub(crate) fn equal_bytes_are_kept_once(world: &World) {
     assert_eq!(kept(), 2 * once, "but once for each owner");
 }
 
-pub(crate) fn metadata_is_what_was_said(world: &World) {
+pub(crate) fn metadata_has_the_labels_of_the_put(world: &World) {
     let s = session("s");
     let put = Put::new("call/1:x", "one\ntwo")
         .tool("read file")
@@ -154,7 +154,7 @@ pub(crate) fn outputs_are_listed_in_order(world: &World) {
     assert_eq!(listed, calls);
 }
 
-pub(crate) fn text_is_kept_beside_the_bytes(world: &World) {
+pub(crate) fn text_projection_is_stored_beside_the_bytes(world: &World) {
     let s = session("s");
     let image = noise(200_000);
     let put = Put::new("c1", &image)
@@ -171,7 +171,7 @@ pub(crate) fn text_is_kept_beside_the_bytes(world: &World) {
     assert!(world.store.metadata(&s, found.id()).unwrap().has_text);
 }
 
-pub(crate) fn a_failing_input_stores_nothing(world: &World) {
+pub(crate) fn failing_input_stores_nothing(world: &World) {
     let s = session("s");
     let mut failing = noise(200_000).chain_error();
     let error = world
@@ -206,7 +206,7 @@ impl ChainError for Vec<u8> {
     }
 }
 
-pub(crate) fn deleted_is_gone(world: &World) {
+pub(crate) fn deleted_output_is_not_found(world: &World) {
     let s = session("s");
     let bytes = noise(200_000);
     let first = world.put(&s, "c1", &bytes);
@@ -237,7 +237,7 @@ pub(crate) fn deleted_is_gone(world: &World) {
     assert_eq!(world.put(&s, "c1", &bytes), first, "and may come back");
 }
 
-pub(crate) fn deleting_a_session_leaves_the_others(world: &World) {
+pub(crate) fn deleting_a_session_keeps_other_sessions(world: &World) {
     let (s, t) = (session("s"), session("t"));
     let gone = world.put(&s, "c1", "bytes");
     let kept = world.put(&t, "c1", "bytes");
@@ -267,7 +267,7 @@ pub(crate) fn many_threads_put_and_get(world: &World) {
     assert_eq!(world.store.list(&session("s1")).unwrap().len(), 10);
 }
 
-pub(crate) fn spilled_is_a_private_file(world: &World) {
+pub(crate) fn spilled_file_is_private(world: &World) {
     let s = session("s");
     let bytes = noise(300_000);
     let found = world.put(&s, "c1", &bytes);
@@ -301,7 +301,7 @@ pub(crate) fn spilled_is_a_private_file(world: &World) {
     assert!(!spilled.path.exists(), "it goes with its output");
 }
 
-pub(crate) fn storing_again_is_use(world: &World) {
+pub(crate) fn storing_an_output_again_marks_the_session_as_used(world: &World) {
     let s = session("s");
     let put = || Put::new("c1", b"\x89PNG").text("a picture");
     let first = world.store.put(&s, put()).unwrap();

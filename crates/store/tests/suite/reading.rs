@@ -4,7 +4,7 @@ use trimtab_store::{Error, FRAME, LineRange, OutputForm};
 
 use super::{World, noise, session, text};
 
-pub(crate) fn lines_are_the_split_text(world: &World) {
+pub(crate) fn lines_are_split_at_newlines(world: &World) {
     let s = session("s");
     for text in [
         "",
@@ -33,7 +33,7 @@ pub(crate) fn lines_are_the_split_text(world: &World) {
     }
 }
 
-pub(crate) fn an_offset_past_the_end_says_so(world: &World) {
+pub(crate) fn offset_past_the_end_is_an_error(world: &World) {
     let s = session("s");
     let found = world.put(&s, "c1", "a\nb\nc");
     let last = world
@@ -82,7 +82,7 @@ pub(crate) fn long_lines_are_clipped(world: &World) {
     assert_eq!(sizes, [5, long.len() as u64, 4]);
 }
 
-pub(crate) fn reading_stops_at_its_size(world: &World) {
+pub(crate) fn reading_stops_at_the_size_limit(world: &World) {
     let s = session("s");
     let found = world.put(&s, "c1", text(10_000));
     let mut range = LineRange::new(100, 10_000);
@@ -93,7 +93,7 @@ pub(crate) fn reading_stops_at_its_size(world: &World) {
     assert_eq!(lines.next, Some(100 + lines.lines.len() as u64));
 }
 
-pub(crate) fn ranges_of_bytes(world: &World) {
+pub(crate) fn byte_ranges_are_read(world: &World) {
     let s = session("s");
     let bytes = noise(4 * FRAME + 99);
     let found = world.put(&s, "c1", &bytes);
@@ -118,7 +118,7 @@ pub(crate) fn ranges_of_bytes(world: &World) {
     }
 }
 
-pub(crate) fn random_ranges_of_lines(world: &World) {
+pub(crate) fn random_line_ranges_are_read(world: &World) {
     let s = session("s");
     // Few long lines or many short ones, around the size of a frame.
     let line = prop_oneof![

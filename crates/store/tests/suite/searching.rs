@@ -19,7 +19,7 @@ fn search(world: &World, text: impl AsRef<[u8]>, query: &Query<'_>) -> SearchRes
     world.store.grep(&s, Some(found.id()), query).unwrap()
 }
 
-pub(crate) fn a_literal_is_literal(world: &World) {
+pub(crate) fn literal_pattern_is_not_a_regex(world: &World) {
     assert_eq!(
         numbers(&search(world, FIVE, &Query::literal("alpha"))),
         [0, 4]
@@ -38,7 +38,7 @@ pub(crate) fn a_literal_is_literal(world: &World) {
     assert_eq!(numbers(&search(world, FIVE, &shouted)), [0, 4]);
 }
 
-pub(crate) fn a_regex_is_one(world: &World) {
+pub(crate) fn regex_pattern_matches(world: &World) {
     let found = search(world, FIVE, &Query::regex("^(beta|delta)$"));
     assert_eq!(numbers(&found), [1, 3]);
     assert_eq!(found.matches[0].lines[0].text(), "beta");
@@ -49,7 +49,7 @@ pub(crate) fn a_regex_is_one(world: &World) {
     );
 }
 
-pub(crate) fn context_is_given_for_each_match(world: &World) {
+pub(crate) fn each_match_has_its_context(world: &World) {
     let found = search(world, FIVE, &Query::regex("a$").context(1, 1));
     let shown: Vec<Vec<u64>> = found
         .matches
@@ -64,7 +64,7 @@ pub(crate) fn context_is_given_for_each_match(world: &World) {
     assert_eq!(own.map(|line| line.number).collect::<Vec<_>>(), [1]);
 }
 
-pub(crate) fn caps_say_so(world: &World) {
+pub(crate) fn reached_limits_are_reported(world: &World) {
     let found = search(world, FIVE, &Query::literal("alpha").max_matches(2));
     assert_eq!((numbers(&found), found.stopped), (vec![0, 4], None));
     let found = search(world, FIVE, &Query::literal("alpha").max_matches(1));
@@ -87,7 +87,7 @@ pub(crate) fn caps_say_so(world: &World) {
     assert!(found.matches.len() < 120, "{}", found.matches.len());
 }
 
-pub(crate) fn time_runs_out(world: &World) {
+pub(crate) fn search_stops_when_its_time_is_up(world: &World) {
     let asked = Cell::new(0);
     let expired = || {
         asked.set(asked.get() + 1);
@@ -103,7 +103,7 @@ pub(crate) fn time_runs_out(world: &World) {
     assert_eq!((numbers(&found), found.stopped), (vec![100_000], None));
 }
 
-pub(crate) fn a_whole_session_is_searched(world: &World) {
+pub(crate) fn all_outputs_of_a_session_are_searched(world: &World) {
     let (s, t) = (session("s"), session("t"));
     let first = world.put(&s, "c1", "one needle");
     world.put(&s, "c2", "nothing");
@@ -131,7 +131,7 @@ pub(crate) fn a_whole_session_is_searched(world: &World) {
     assert!(error.is_not_found());
 }
 
-pub(crate) fn binary_is_searched(world: &World) {
+pub(crate) fn binary_outputs_are_searched(world: &World) {
     let mut bytes = noise(200_000);
     bytes.splice(150_000..150_006, *b"needle");
     let found = search(world, &bytes, &Query::literal("needle").context(2, 2));
@@ -146,7 +146,7 @@ pub(crate) fn binary_is_searched(world: &World) {
     assert!(line.text().contains("needle"));
 }
 
-pub(crate) fn bad_patterns_are_refused(world: &World) {
+pub(crate) fn invalid_patterns_are_rejected(world: &World) {
     let s = session("s");
     let found = world.put(&s, "c1", FIVE);
     let long = "x".repeat(5_000);
@@ -168,7 +168,7 @@ pub(crate) fn bad_patterns_are_refused(world: &World) {
     }
 }
 
-pub(crate) fn costly_patterns_are_refused(world: &World) {
+pub(crate) fn expensive_patterns_are_rejected(world: &World) {
     let s = session("s");
     let found = world.put(&s, "c1", "ab".repeat(FRAME));
     for pattern in [
@@ -212,7 +212,7 @@ pub(crate) fn long_lines_are_searched_in_windows(world: &World) {
     );
 }
 
-pub(crate) fn line_ends_of_other_systems(world: &World) {
+pub(crate) fn crlf_line_ends_are_handled(world: &World) {
     let found = search(world, "one\r\ntwo\r\n", &Query::regex("^two$"));
     assert_eq!(numbers(&found), [1]);
     assert_eq!(found.matches[0].lines[0].text(), "two");
@@ -238,7 +238,7 @@ pub(crate) fn text_projections_are_searched(world: &World) {
     assert!(grep("needle").matches.is_empty());
 }
 
-pub(crate) fn like_a_plain_search(world: &World) {
+pub(crate) fn search_agrees_with_a_naive_search(world: &World) {
     let s: SessionId = session("s");
     let piece = prop_oneof![
         "[ab]{0,3}",
@@ -294,7 +294,7 @@ fn costly_text(len: usize) -> Vec<u8> {
     text
 }
 
-pub(crate) fn a_pattern_that_costs_too_much_gives_up(world: &World) {
+pub(crate) fn search_gives_up_if_it_becomes_too_expensive(world: &World) {
     let s = session("s");
     let first = world.put(&s, "c1", "ababac\n");
     world.put(&s, "c2", costly_text(4 << 20));

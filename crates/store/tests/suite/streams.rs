@@ -4,7 +4,7 @@ use trimtab_store::{Error, Stream};
 
 use super::{World, noise, session};
 
-pub(crate) fn entries_come_back_in_order(world: &World) {
+pub(crate) fn entries_are_read_in_order(world: &World) {
     let s = session("s");
     let store = &world.store;
     assert_eq!(store.position(&s, Stream::Log).unwrap(), 0);
@@ -27,7 +27,7 @@ pub(crate) fn entries_come_back_in_order(world: &World) {
     assert!(store.read(&s, Stream::Log, 99, 10).unwrap().is_empty());
 }
 
-pub(crate) fn a_stale_position_conflicts(world: &World) {
+pub(crate) fn stale_position_is_a_conflict(world: &World) {
     let s = session("s");
     world
         .store
@@ -47,7 +47,7 @@ pub(crate) fn a_stale_position_conflicts(world: &World) {
     );
 }
 
-pub(crate) fn streams_and_sessions_are_apart(world: &World) {
+pub(crate) fn streams_and_sessions_are_separate(world: &World) {
     let (s, t) = (session("s"), session("t"));
     world
         .store
@@ -71,7 +71,7 @@ pub(crate) fn streams_and_sessions_are_apart(world: &World) {
     assert_eq!(world.store.read(&t, Stream::Log, 0, 9).unwrap(), [b"other"]);
 }
 
-pub(crate) fn one_of_two_writers_wins(world: &World) {
+pub(crate) fn one_of_two_concurrent_writers_gets_a_conflict(world: &World) {
     let won = AtomicU64::new(0);
     std::thread::scope(|scope| {
         for writer in 0..4_u8 {
@@ -96,7 +96,7 @@ pub(crate) fn one_of_two_writers_wins(world: &World) {
     assert!(position >= 1);
 }
 
-pub(crate) fn large_entries(world: &World) {
+pub(crate) fn large_entries_are_read_back(world: &World) {
     let s = session("s");
     let entries = [
         noise(1_000_000),

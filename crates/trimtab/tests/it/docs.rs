@@ -1,4 +1,4 @@
-//! Documents that are made from the code: stale ones fail, `TRIMTAB_BLESS=1` makes them anew.
+//! Documents that are generated from the code: stale ones fail, `TRIMTAB_BLESS=1` writes them again.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,9 +11,9 @@ use trimtab::engine::policy::{PRESETS, Preset};
 
 use crate::designs::{Statement, statements};
 
-/// What stands around the part of a document that is made.
-const FROM: &str = "<!-- made from the code: do not edit -->\n";
-const TO: &str = "<!-- end of what is made -->\n";
+/// The marks around the generated part of a document.
+const FROM: &str = "<!-- generated from the code: do not edit -->\n";
+const TO: &str = "<!-- end of the generated part -->\n";
 /// Characters of a value that are shown.
 const LONGEST_VALUE: usize = 240;
 
@@ -170,7 +170,7 @@ fn in_project(key: &SettingKey) -> &'static str {
 fn the_page_of_the_settings_is_made_from_their_list() {
     let config = settings_of(&PRESETS[0]);
     let mut text = String::from(
-        "| setting | what it may be | default | in a project's file | meaning |\n|---|---|---|---|---|\n",
+        "| setting | allowed values | default | in a project's file | meaning |\n|---|---|---|---|---|\n",
     );
     for key in KEYS {
         let default = config.get(key.name).map(inline);

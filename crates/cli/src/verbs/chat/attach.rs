@@ -18,14 +18,14 @@ pub(super) struct AttachedMessage {
     pub(super) notes: Vec<String>,
 }
 
-/// Appends the files that `said` names as `@path`, each as a separate part.
-pub(super) fn attach(said: &str, workspace: &Workspace) -> AttachedMessage {
+/// Appends the files that `typed` names as `@path`, each as a separate part.
+pub(super) fn attach(typed: &str, workspace: &Workspace) -> AttachedMessage {
     let mut attached = AttachedMessage {
-        message: Message::user(said),
+        message: Message::user(typed),
         notes: Vec::new(),
     };
     let mut names: Vec<&str> = Vec::new();
-    for name in said
+    for name in typed
         .split_whitespace()
         .filter_map(|word| word.strip_prefix('@'))
     {
@@ -36,6 +36,7 @@ pub(super) fn attach(said: &str, workspace: &Workspace) -> AttachedMessage {
     let mut done = Vec::new();
     for name in names {
         let (name, found) = find(name, workspace);
+        // Two words may name one file, with and without punctuation.
         if done.contains(&name) {
             continue;
         }

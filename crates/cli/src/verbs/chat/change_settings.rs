@@ -28,8 +28,8 @@ pub(super) fn model(
         format!("window {window} tokens")
     };
     let dialect = format!("{:?}", settings.model.client.dialect()).to_lowercase();
-    let told = format!("{}, {dialect}, {window}", on_one_line(&settings.model.name));
-    screen.line(style::STRONG, &told);
+    let text = format!("{}, {dialect}, {window}", on_one_line(&settings.model.name));
+    screen.line(style::STRONG, &text);
     if chat.assumes_window() {
         screen.line(style::WARN, "set it with --window TOKENS");
     }
@@ -69,7 +69,7 @@ pub(super) fn preset(
         ..chat.choice.clone()
     };
     chat.change(choice)?;
-    let told = format!("preset {name} from now on; earlier plans stay");
-    screen.line(style::STRONG, &told);
+    let text = format!("preset {name} from now on; earlier plans stay");
+    screen.line(style::STRONG, &text);
     Ok(())
 }

@@ -46,13 +46,13 @@ pub(super) fn run(
     prompt.complete_in(&chat.agent.settings().workspace);
     warn_of(&chat, args, terminal);
     // Signal handlers can only be registered inside a runtime.
-    let inside = runtime.enter();
+    let guard = runtime.enter();
     watched_work::end_commands_with_us()?;
-    let ears = IncomingEvents::new(events, Some(questions))?;
-    drop(inside);
-    let mut talk = ChatLoop {
+    let incoming = IncomingEvents::new(events, Some(questions))?;
+    drop(guard);
+    let mut chat_loop = ChatLoop {
         chat,
-        incoming: ears,
+        incoming,
         runtime,
         user: TerminalUser {
             prompt,
@@ -66,10 +66,10 @@ pub(super) fn run(
         },
         can_retry: false,
     };
-    talk.greet();
+    chat_loop.greet();
     // Say how to resume even if the conversation ended with an error.
-    let ended = talk.go_on();
-    talk.leave()?;
+    let ended = chat_loop.read_lines();
+    chat_loop.leave()?;
     ended
 }
 
@@ -117,8 +117,8 @@ impl ChatLoop<'_> {
         let settings = self.chat.agent.settings();
         let folder = settings.workspace.root().display().to_string();
         let model = on_one_line(&settings.model.name);
-        let told = format!("{model}, {}, in {folder}", settings.policy.preset);
-        self.user.screen.line(style::STRONG, &told);
+        let text = format!("{model}, {}, in {folder}", settings.policy.preset);
+        self.user.screen.line(style::STRONG, &text);
         if self.chat.resumed {
             self.recall();
         }
@@ -130,13 +130,13 @@ impl ChatLoop<'_> {
     /// Shows the last answer of a resumed session.
     fn recall(&mut self) {
         let log = self.chat.agent.session().projection().log().messages();
-        let told = format!("{}: {}", self.chat.id(), counted(log.len(), "message"));
+        let text = format!("{}: {}", self.chat.id(), counted(log.len(), "message"));
         let width = Screen::width();
         let user = log.iter().rev().find(|message| message.is_real_user());
         let user = user.map(|message| on_one_line(&message.text()));
         let last = log.last().filter(|message| message.role == Role::Assistant);
         let last = last.map(|message| message.text().trim().to_owned());
-        self.user.screen.line(style::DIM, &told);
+        self.user.screen.line(style::DIM, &text);
         if let Some(user) = user {
             self.user
                 .screen
@@ -149,10 +149,12 @@ impl ChatLoop<'_> {
         }
     }
 
-    fn go_on(&mut self) -> Result<(), Failure> {
+    /// Reads and executes lines until the user quits.
+    fn read_lines(&mut self) -> Result<(), Failure> {
         let mut pressed = false;
         loop {
             self.user.screen.settle();
+            // If the output is closed, nobody would see the answers.
             self.user.screen.check()?;
             match self.user.prompt.read(PROMPT).map_err(unreadable)? {
                 TypedInput::End => return Ok(()),
@@ -178,7 +180,7 @@ impl ChatLoop<'_> {
     fn line(&mut self, line: &str) -> bool {
         match command::read(line) {
             TypedLine::Nothing => {}
-            TypedLine::Message(said) => self.turn(Some(said)),
+            TypedLine::Message(typed) => self.turn(Some(typed)),
             TypedLine::Unknown(typed, near) => {
                 let near = near.map(|near| format!("did you mean /{near}? "));
                 let hint = format!("{}/help lists all commands", near.unwrap_or_default());
@@ -187,8 +189,8 @@ impl ChatLoop<'_> {
                     .error(&format!("there is no /{typed}"), Some(&hint));
             }
             TypedLine::Command(ChatCommand::Quit, _) => return false,
-            TypedLine::Command(command, behind) => {
-                if let Err(failure) = self.command(command, behind) {
+            TypedLine::Command(command, argument) => {
+                if let Err(failure) = self.command(command, argument) {
                     self.user.screen.failure(&failure);
                 }
             }
@@ -196,24 +198,25 @@ impl ChatLoop<'_> {
         true
     }
 
-    fn command(&mut self, command: ChatCommand, behind: &str) -> Result<(), Failure> {
+    fn command(&mut self, command: ChatCommand, argument: &str) -> Result<(), Failure> {
         match command {
             ChatCommand::Context => self.context()?,
-            ChatCommand::Compact => self.compact(behind),
+            ChatCommand::Compact => self.compact(argument),
             ChatCommand::Undo => self.undo()?,
-            ChatCommand::Output => output::run(&self.chat, behind, &mut self.user.screen)?,
+            ChatCommand::Output => output::run(&self.chat, argument, &mut self.user.screen)?,
             ChatCommand::Model => {
-                change_settings::model(&mut self.chat, behind, &mut self.user.screen)?;
+                change_settings::model(&mut self.chat, argument, &mut self.user.screen)?;
                 // The reported usage belongs to the old model.
                 self.user.usage = None;
             }
             ChatCommand::Preset => {
-                change_settings::preset(&mut self.chat, behind, &mut self.user.screen)?;
+                change_settings::preset(&mut self.chat, argument, &mut self.user.screen)?;
             }
             ChatCommand::Retry if self.can_retry => self.turn(None),
             ChatCommand::Retry => self.user.screen.text("nothing to retry\n"),
             ChatCommand::Clear => self.clear()?,
             ChatCommand::Cost => self.user.screen.lines(&self.user.spent.text()),
+            // `line` handles the command to quit.
             ChatCommand::Help | ChatCommand::Quit => {
                 let help = lined_up(&command::help(), [Align::Left; 2]);
                 self.user.screen.lines(&help);
@@ -244,8 +247,8 @@ impl ChatLoop<'_> {
         self.can_retry = false;
         self.user.screen.line(style::STRONG, "new session");
         if let Some(before) = before {
-            let told = format!("the previous one: trimtab chat --resume {before}");
-            self.user.screen.line(style::DIM, &told);
+            let text = format!("the previous one: trimtab chat --resume {before}");
+            self.user.screen.line(style::DIM, &text);
         }
         Ok(())
     }
@@ -260,7 +263,7 @@ impl ChatLoop<'_> {
             self.user.screen.text("nothing to undo\n");
         }
         // The event of the undo is still in the channel.
-        self.incoming.tell_rest(&mut self.user);
+        self.incoming.deliver_rest(&mut self.user);
         Ok(())
     }
 
@@ -271,29 +274,30 @@ impl ChatLoop<'_> {
         };
         let done = self.watched(async |agent| agent.compact(&by_hand).await);
         match done {
+            // The event of the compaction has been shown.
             Some(Ok(_)) if !self.chat.agent.interrupt().is_set() => {}
             Some(Err(error)) => self.user.screen.failure(&agent_failure(&error)),
             _ => {
-                let told = "interrupted; the window is unchanged";
-                self.user.screen.line(style::WARN, told);
+                let text = "interrupted; the window is unchanged";
+                self.user.screen.line(style::WARN, text);
             }
         }
     }
 
     /// Runs a turn with the user's message, or continues the last turn.
-    fn turn(&mut self, said: Option<&str>) {
-        let said = said.map(|said| attach(said, &self.chat.agent.settings().workspace));
-        for note in said.iter().flat_map(|said| &said.notes) {
+    fn turn(&mut self, typed: Option<&str>) {
+        let typed = typed.map(|typed| attach(typed, &self.chat.agent.settings().workspace));
+        for note in typed.iter().flat_map(|typed| &typed.notes) {
             self.user.screen.line(style::DIM, &visible(note));
         }
         self.user.screen.begin();
         self.user.prices = self.chat.agent.settings().prices;
-        let ended = self.watched(async |agent| match said {
-            Some(said) => agent.turn_with(said.message).await,
+        let ended = self.watched(async |agent| match typed {
+            Some(typed) => agent.turn_with(typed.message).await,
             None => agent.go_on().await,
         });
         self.user.screen.settle();
-        self.tell_end(ended);
+        self.show_end(ended);
     }
 
     /// Runs the agent while the user watches. Returns nothing if it was interrupted twice.
@@ -304,7 +308,7 @@ impl ChatLoop<'_> {
         self.runtime.block_on(work)
     }
 
-    fn tell_end(&mut self, ended: Option<Result<TurnResult, AgentError>>) {
+    fn show_end(&mut self, ended: Option<Result<TurnResult, AgentError>>) {
         // Assume failure: only a complete answer clears it.
         self.can_retry = true;
         let turn = match ended {
@@ -324,13 +328,13 @@ impl ChatLoop<'_> {
                     .line(style::WARN, "interrupted; the partial answer stays");
             }
             TurnEnd::CutOff => {
-                let told = "the answer was cut off; --max-output allows longer ones";
-                self.user.screen.line(style::WARN, told);
+                let text = "the answer was cut off; --max-output allows longer ones";
+                self.user.screen.line(style::WARN, text);
             }
             TurnEnd::OutOfRounds => {
                 let rounds = turn.rounds;
-                let told = format!("no answer after {rounds} rounds; /retry continues");
-                self.user.screen.line(style::WARN, &told);
+                let text = format!("no answer after {rounds} rounds; /retry continues");
+                self.user.screen.line(style::WARN, &text);
             }
         }
     }
@@ -338,8 +342,8 @@ impl ChatLoop<'_> {
     /// Prints how to resume. Waits for a summary in progress, because it is already paid for.
     fn leave(mut self) -> Result<(), Failure> {
         if self.chat.agent.is_summarising() {
-            let told = "waiting for the summary; Ctrl-C quits without it";
-            self.user.screen.line(style::DIM, told);
+            let text = "waiting for the summary; Ctrl-C quits without it";
+            self.user.screen.line(style::DIM, text);
             let _ = self.watched(async |agent| agent.settle().await);
         }
         let Self {
@@ -351,8 +355,8 @@ impl ChatLoop<'_> {
         screen.settle();
         // An empty session is removed, so there is nothing to resume.
         if chat.has_begun() {
-            let told = format!("to continue: trimtab chat --resume {}", chat.id());
-            screen.line(style::DIM, &told);
+            let text = format!("to continue: trimtab chat --resume {}", chat.id());
+            screen.line(style::DIM, &text);
         }
         chat.close()?;
         // Background commands must not survive the chat.

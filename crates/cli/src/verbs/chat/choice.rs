@@ -48,23 +48,24 @@ impl ChatChoice {
         }
     }
 
-    /// Fills unset options from `there`.
-    pub(super) fn or(self, there: Self) -> Self {
+    /// Fills unset options from `fallback`.
+    pub(super) fn or(self, fallback: Self) -> Self {
         // The server of another model does not apply to this one.
-        let is_other = self.model.is_some() && there.model.is_some() && self.model != there.model;
+        let is_other =
+            self.model.is_some() && fallback.model.is_some() && self.model != fallback.model;
         let of_model = if is_other {
             Self::default()
         } else {
-            there.clone()
+            fallback.clone()
         };
         Self {
-            model: self.model.or(there.model),
+            model: self.model.or(fallback.model),
             base_url: self.base_url.or(of_model.base_url),
             dialect: self.dialect.or(of_model.dialect),
-            preset: self.preset.or(there.preset),
+            preset: self.preset.or(fallback.preset),
             window: self.window.or(of_model.window),
             max_output: self.max_output.or(of_model.max_output),
-            workspace: self.workspace.or(there.workspace),
+            workspace: self.workspace.or(fallback.workspace),
         }
     }
 

@@ -68,8 +68,8 @@ pub(super) fn read(line: &str) -> TypedLine<'_> {
             TypedLine::Message(line)
         };
     };
-    let (name, behind) = match slashed.split_once(char::is_whitespace) {
-        Some((name, behind)) => (name, behind.trim()),
+    let (name, argument) = match slashed.split_once(char::is_whitespace) {
+        Some((name, argument)) => (name, argument.trim()),
         None => (slashed, ""),
     };
     if !name.chars().all(|c| c.is_ascii_alphabetic() || c == '-') {
@@ -77,7 +77,7 @@ pub(super) fn read(line: &str) -> TypedLine<'_> {
         return TypedLine::Message(line);
     }
     match named(&name.to_ascii_lowercase()) {
-        Some(command) => TypedLine::Command(command, behind),
+        Some(command) => TypedLine::Command(command, argument),
         None => TypedLine::Unknown(name, nearest(name, names())),
     }
 }
@@ -106,8 +106,8 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> + Clone {
 
 /// All commands with their arguments and descriptions.
 pub(super) fn help() -> Vec<[String; 2]> {
-    let row = |(name, takes, does): &(&str, &str, &str)| {
-        let typed = format!("/{name} {takes}");
+    let row = |(name, argument, does): &(&str, &str, &str)| {
+        let typed = format!("/{name} {argument}");
         [typed.trim_end().to_owned(), (*does).to_owned()]
     };
     COMMANDS.iter().map(row).collect()

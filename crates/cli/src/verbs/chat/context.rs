@@ -85,11 +85,12 @@ impl WindowFill {
         let mut found = Vec::new();
         if compaction.enabled && compaction.auto {
             let triggers = compaction.when.iter();
-            let can_be_told = |trigger: &&Trigger| trigger.value.figure(self.window).is_some();
+            let has_figure = |trigger: &&Trigger| trigger.value.figure(self.window).is_some();
             if compaction.rule == TriggerRule::FirstKnown {
+                // Only the first trigger whose figure is known decides.
                 let decides = triggers
                     .clone()
-                    .find(can_be_told)
+                    .find(has_figure)
                     .or(triggers.clone().next());
                 found.extend(decides.map(|trigger| self.compaction_threshold(trigger, policy)));
             } else {
@@ -179,6 +180,7 @@ impl WindowFill {
             .saturating_sub(around);
         Some(FillThreshold {
             text: "old text is shortened in any case".to_owned(),
+            // The mark counts messages only, and the bar begins with the tools.
             at: Some(self.tools + cards.high_mark(room)),
         })
     }
@@ -231,15 +233,15 @@ pub(super) fn render(
     (width, colour): (usize, bool),
 ) -> String {
     let mut text = String::new();
-    let taken = fill.used_tokens();
+    let used = fill.used_tokens();
     let of_window = match fill.window {
         Some(window) => format!(
             "{} of {} tokens ({})",
-            grouped(taken),
+            grouped(used),
             grouped(window),
-            percent(taken, window)
+            percent(used, window)
         ),
-        None => format!("{} tokens, unknown window", grouped(taken)),
+        None => format!("{} tokens, unknown window", grouped(used)),
     };
     let messages = counted(fill.messages, "message");
     let heading = format!(
@@ -254,12 +256,12 @@ pub(super) fn render(
     regions(&mut text, fill, &segments, colour);
     thresholds(&mut text, fill, width);
     if let Some(usage) = usage {
-        let told = format!(
+        let reported = format!(
             "the provider last reported {} tokens",
             grouped(usage.prompt())
         );
         let dim = style::DIM;
-        let _ = writeln!(text, "{dim}{}{dim:#}", wrapped(&told, width, 2));
+        let _ = writeln!(text, "{dim}{}{dim:#}", wrapped(&reported, width, 2));
     }
     text
 }
@@ -272,6 +274,7 @@ fn marks(text: &mut String, fill: &WindowFill, whole: usize, colour: bool) {
     let mut line = vec![' '; whole + 1];
     for (number, threshold) in numbered(fill) {
         let Some(at) = threshold.at else { continue };
+        // The product may exceed 64 bits for a huge window.
         let column = u128::from(at.min(window)) * whole as u128 / u128::from(window);
         let column = usize::try_from(column)
             .unwrap_or(whole)
@@ -315,11 +318,11 @@ fn regions(text: &mut String, fill: &WindowFill, segments: &[BarSegment], colour
 }
 
 fn thresholds(text: &mut String, fill: &WindowFill, width: usize) {
-    let taken = fill.used_tokens();
+    let used = fill.used_tokens();
     for (number, threshold) in numbered(fill) {
         let left = match threshold.at {
-            Some(at) if at > taken => {
-                format!(", at {}: {} to go", grouped(at), grouped(at - taken))
+            Some(at) if at > used => {
+                format!(", at {}: {} to go", grouped(at), grouped(at - used))
             }
             Some(at) => format!(", at {}: now", grouped(at)),
             None => String::new(),
@@ -375,7 +378,7 @@ mod tests {
         assert_eq!(lines[1].chars().count(), bar::WIDTH + 2);
         // 85 % of 20,000 less the answer: 13,000, which is 65 % of the bar.
         assert_eq!(lines[2].find('1'), Some(1 + bar::WIDTH * 65 / 100));
-        // Of the 15,100 that are left for messages 90 %, behind the tools: 14,490.
+        // 90 % of the 15,100 that are left for messages, plus the tools: 14,490.
         assert_eq!(lines[2].find('2'), Some(1 + bar::WIDTH * 14_490 / 20_000));
         assert!(text.contains("2 old text is shortened in any case, at 14,490"));
         assert_eq!(lines[2].find('3'), Some(1 + bar::WIDTH * 80 / 100));

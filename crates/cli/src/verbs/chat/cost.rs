@@ -38,18 +38,18 @@ impl CallTotals {
     }
 
     fn summary_text(&self) -> String {
-        let mut told = format!("{} tokens in", grouped(self.usage.prompt()));
+        let mut text = format!("{} tokens in", grouped(self.usage.prompt()));
         if self.usage.cache_read > 0 {
-            let _ = write!(told, " ({} cached)", grouped(self.usage.cache_read));
+            let _ = write!(text, " ({} cached)", grouped(self.usage.cache_read));
         }
-        let _ = write!(told, ", {} out", grouped(self.usage.output));
+        let _ = write!(text, ", {} out", grouped(self.usage.output));
         match self.dollars {
             Some(dollars) => {
-                let _ = write!(told, ", ${dollars:.4}");
+                let _ = write!(text, ", ${dollars:.4}");
             }
-            None => told.push_str(", price unknown"),
+            None => text.push_str(", price unknown"),
         }
-        told
+        text
     }
 }
 

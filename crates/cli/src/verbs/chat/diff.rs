@@ -56,7 +56,7 @@ pub(crate) fn diff<'t>(before: &'t str, after: &'t str) -> Vec<DiffLine<'t>> {
 mod tests {
     use super::*;
 
-    fn told(before: &str, after: &str) -> String {
+    fn rendered(before: &str, after: &str) -> String {
         let line = |line: &DiffLine<'_>| match line {
             DiffLine::Same(line) => format!(" {line}\n"),
             DiffLine::Removed(line) => format!("-{line}\n"),
@@ -71,19 +71,19 @@ mod tests {
         let before = (1..=20).fold(String::new(), |text, n| text + &format!("line {n}\n"));
         let after = before.replace("line 10\n", "line ten\n");
         assert_eq!(
-            told(&before, &after),
+            rendered(&before, &after),
             "~\n line 7\n line 8\n line 9\n-line 10\n+line ten\n line 11\n line 12\n line 13\n~\n"
         );
-        assert_eq!(told("", "a\nb\n"), "+a\n+b\n");
-        assert_eq!(told("a\n", "a\n"), "~\n");
-        assert_eq!(told("a\nb\n", ""), "-a\n-b\n");
+        assert_eq!(rendered("", "a\nb\n"), "+a\n+b\n");
+        assert_eq!(rendered("a\n", "a\n"), "~\n");
+        assert_eq!(rendered("a\nb\n", ""), "-a\n-b\n");
     }
 
     #[test]
-    fn a_line_that_moved_is_removed_and_added() {
-        assert_eq!(told("a\nb\nc\n", "b\nc\na\n"), "-a\n b\n c\n+a\n");
-        // Lines that repeat hold nothing in place, but both ends do.
-        assert_eq!(told("x\nx\ny\nx\n", "x\nx\nx\n"), " x\n x\n-y\n x\n");
+    fn moved_line_is_removed_and_added() {
+        assert_eq!(rendered("a\nb\nc\n", "b\nc\na\n"), "-a\n b\n c\n+a\n");
+        // Repeated lines are no anchors, but both ends are.
+        assert_eq!(rendered("x\nx\ny\nx\n", "x\nx\nx\n"), " x\n x\n-y\n x\n");
     }
 
     #[test]

@@ -38,7 +38,9 @@ impl InputPrompt {
     pub(super) fn new() -> rustyline::Result<Self> {
         let config = Config::builder()
             .max_history_size(REMEMBERED)?
+            // As in shells, a line that begins with a space is not remembered.
             .history_ignore_space(true)
+            // Answers to questions do not belong to the history.
             .auto_add_history(false)
             .completion_type(CompletionType::List)
             .color_mode(ColorMode::Disabled)
@@ -81,6 +83,7 @@ impl InputPrompt {
     /// Reads an answer without adding it to the history.
     pub(super) fn ask(&mut self, prompt: &str) -> rustyline::Result<TypedInput> {
         match self.editor.readline(prompt) {
+            // A backslash at the end of a line only continued the input.
             Ok(line) => Ok(TypedInput::Line(line.replace("\\\n", "\n"))),
             Err(ReadlineError::Interrupted) => Ok(TypedInput::Interrupted),
             Err(ReadlineError::Eof) => Ok(TypedInput::End),

@@ -25,6 +25,7 @@ pub(super) fn call(call: &Call, width: usize) -> String {
         Ok(Value::Object(arguments)) => {
             let alone = arguments.len() == 1;
             let pairs = arguments.iter().map(|(name, value)| match value {
+                // A single argument needs no name.
                 Value::String(text) if alone => text.clone(),
                 Value::String(text) => format!("{name}={text}"),
                 value => format!("{name}={value}"),
@@ -85,7 +86,7 @@ pub(super) fn session(event: &session::SessionEvent) -> Option<String> {
         let before = counted(event.messages_before, "message");
         format!("{before} became {}", grouped(event.messages_after as u64))
     };
-    let told = match event.kind {
+    let text = match event.kind {
         SessionEventKind::Compacted => {
             format!("compacted: {}; {}{}", saved(), messages(), audit(event))
         }
@@ -110,35 +111,35 @@ pub(super) fn session(event: &session::SessionEvent) -> Option<String> {
     };
     let note = event.note.as_deref().map(visible_lines);
     // The actions of a plan are already a list; the note is one more entry.
-    let joint = match event.kind {
+    let separator = match event.kind {
         SessionEventKind::Compacted | SessionEventKind::Dropped => "; ",
-        // The diagnostic line of a design stands on its own line, as the design requires.
+        // The diagnostic line of a design is on its own line, as the design requires.
         SessionEventKind::Trimmed => "\n",
         _ => ": ",
     };
-    Some(match (told.is_empty(), note) {
-        (_, None) => told,
+    Some(match (text.is_empty(), note) {
+        (_, None) => text,
         (true, Some(note)) => note.into_owned(),
-        (false, Some(note)) => format!("{told}{joint}{note}"),
+        (false, Some(note)) => format!("{text}{separator}{note}"),
     })
 }
 
 /// The quality of a summary: covered facts, author, cost.
 fn audit(event: &session::SessionEvent) -> String {
-    let mut told = String::new();
+    let mut text = String::new();
     if let Some(coverage) = event.coverage.filter(|coverage| coverage.facts > 0) {
         let percent = coverage.ratio() * 100.0;
         let facts = counted(coverage.facts, "fact");
         let only = coverage.warning().map_or("", |_| "only ");
-        let _ = write!(told, "; {only}{percent:.0} % of {facts} covered");
+        let _ = write!(text, "; {only}{percent:.0} % of {facts} covered");
     }
     if !event.by_model {
-        told.push_str("; no model wrote the summary");
+        text.push_str("; no model wrote the summary");
     }
     if let Some(cost) = event.cost {
-        let _ = write!(told, "; ${cost:.4}");
+        let _ = write!(text, "; ${cost:.4}");
     }
-    told
+    text
 }
 
 /// A problem with the model that the agent handles itself.
@@ -162,18 +163,18 @@ pub(super) fn model_trouble(event: &AgentEvent) -> Option<String> {
 /// The usage of a turn.
 pub(super) fn usage_line(turn: &TurnResult, prices: Option<&Prices>) -> String {
     let usage = &turn.usage;
-    let mut told = counted(turn.rounds as usize, "round");
+    let mut text = counted(turn.rounds as usize, "round");
     if usage.total() > 0 {
-        let _ = write!(told, ", {} tokens in", grouped(usage.prompt()));
+        let _ = write!(text, ", {} tokens in", grouped(usage.prompt()));
         if usage.cache_read > 0 {
-            let _ = write!(told, " ({} cached)", grouped(usage.cache_read));
+            let _ = write!(text, " ({} cached)", grouped(usage.cache_read));
         }
-        let _ = write!(told, ", {} out", grouped(usage.output));
+        let _ = write!(text, ", {} out", grouped(usage.output));
         if let Some(prices) = prices {
-            let _ = write!(told, ", ${:.4}", prices.cost(usage).dollars());
+            let _ = write!(text, ", ${:.4}", prices.cost(usage).dollars());
         }
     }
-    told
+    text
 }
 
 #[cfg(test)]

@@ -88,6 +88,7 @@ impl Markdown {
         if held.trim_start().starts_with('|') && self.fence.is_none() {
             self.table.push(&held);
         } else if self.fence.is_some() {
+            // Inside a fence, only the marks that may close it are held back.
             self.emit(style::DIM, &held);
         } else if !held.is_empty() {
             self.end_table(width);
@@ -162,13 +163,13 @@ impl Markdown {
             }
             return;
         }
-        let begins = begins(&self.held);
-        if matches!(begins, LineStart::Undecided) {
+        let start = line_start(&self.held);
+        if matches!(start, LineStart::Undecided) {
             return;
         }
         self.end_table(width);
         let held = std::mem::take(&mut self.held);
-        match begins {
+        match start {
             LineStart::Heading(marks) => {
                 self.line = LineKind::Heading;
                 let text = held.trim_start().chars().skip(marks + 1);
@@ -200,6 +201,7 @@ impl Markdown {
                 code.push(c);
                 self.span = OpenSpan::Code(code);
             }
+            // In Markdown, white space after the marks means that they are text.
             OpenSpan::Bold(text) if text.is_empty() && c.is_whitespace() => {
                 self.emit(TextStyle::Plain, &format!("**{c}"));
             }
@@ -274,7 +276,7 @@ impl Markdown {
 }
 
 /// The kind of a line with this start.
-fn begins(held: &str) -> LineStart {
+fn line_start(held: &str) -> LineStart {
     let bare = held.trim_start();
     let indent = held.len() - bare.len();
     let mut rest = bare.chars();
@@ -316,15 +318,15 @@ fn marks(text: &str, mark: char) -> usize {
 fn fence_of(bare: &str) -> Option<String> {
     let mark = bare.chars().next().filter(|c| matches!(c, '`' | '~'))?;
     let marks = bare.chars().take_while(|c| *c == mark).count();
-    let behind = bare.chars().skip(marks);
-    (marks >= 3 && !behind.clone().any(|c| c == '`')).then(|| mark.to_string().repeat(marks))
+    let rest = bare.chars().skip(marks);
+    (marks >= 3 && !rest.clone().any(|c| c == '`')).then(|| mark.to_string().repeat(marks))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// What is shown, with a letter for each style that is not plain: `B(bold)`, `O(code)`.
+    /// The rendered text, with a letter for each style that is not plain: `B(bold)`, `O(code)`.
     fn shown(pieces: &[&str]) -> String {
         let mut markdown = Markdown::default();
         let mut all = String::new();

@@ -158,7 +158,7 @@ pub fn run(args: &ChatArgs, common: &CommonArgs, terminal: &mut Terminal) -> Res
     }
     key_handover::protect_keys(&open_chat::environment(args, common)?)?;
     match &args.print {
-        Some(said) => print::run(args, said, common, terminal),
+        Some(prompt) => print::run(args, prompt, common, terminal),
         None => chat_loop::run(args, common, terminal),
     }
 }

@@ -68,7 +68,7 @@ impl OpenChat {
         common: &CommonArgs,
         ask: &Confirm,
     ) -> Result<(Self, AgentEvents), Failure> {
-        let around = ChatEnvironment {
+        let chat_environment = ChatEnvironment {
             catalogue: catalogue::load()?,
             ask: ask.clone(),
             allow_shell: args.allowed.allow_shell,
@@ -79,18 +79,18 @@ impl OpenChat {
             inputs: settings::inputs(common, &[]),
         };
         let store = common.store.make()?.store;
-        let (id, remembered) = whose(args, &*store)?;
+        let (id, remembered) = session_to_open(args, &*store)?;
         // Flags override the saved options, and these override the settings.
         let chosen = ChatChoice::of_flags(args).or(remembered);
-        let config = around.config(chosen.preset.as_deref())?;
+        let config = chat_environment.config(chosen.preset.as_deref())?;
         let choice = chosen.or(of_config(&config));
         let answered = || sessions::answers(&*store, &id);
-        let model = open_model(&choice, &around.catalogue, &config, answered)?;
+        let model = open_model(&choice, &chat_environment.catalogue, &config, answered)?;
         let ChatSetup {
             settings,
             choice,
             assumes_window,
-        } = around.settings(model, choice, config)?;
+        } = chat_environment.settings(model, choice, config)?;
         let opened = Agent::open(Arc::clone(&store), id.clone(), settings);
         let (agent, events) = opened.map_err(|error| agent_failure(&error))?;
         let chat = Self {
@@ -100,7 +100,7 @@ impl OpenChat {
             assumes_window,
             store,
             id,
-            environment: around,
+            environment: chat_environment,
         };
         // Save the options at once: a killed chat must be resumable.
         chat.remember()?;
@@ -109,15 +109,15 @@ impl OpenChat {
 
     /// Continues with other options. The plans of the session stay.
     pub(super) fn change(&mut self, choice: ChatChoice) -> Result<(), Failure> {
-        let around = &self.environment;
-        let config = around.config(choice.preset.as_deref())?;
+        let chat_environment = &self.environment;
+        let config = chat_environment.config(choice.preset.as_deref())?;
         // Keep the client, which reuses the JSON of earlier requests.
         let model = if choice.model == self.choice.model {
             self.agent.settings().model.clone()
         } else {
-            open_model(&choice, &around.catalogue, &config, || Ok(0))?
+            open_model(&choice, &chat_environment.catalogue, &config, || Ok(0))?
         };
-        let made = around.settings(model, choice, config)?;
+        let made = chat_environment.settings(model, choice, config)?;
         let changed = self.agent.change(made.settings);
         changed.map_err(|error| agent_failure(&error))?;
         self.choice = made.choice;
@@ -231,7 +231,7 @@ pub(super) fn agent_failure(error: &AgentError) -> Failure {
 }
 
 /// The session to open, and its saved options.
-fn whose(args: &ChatArgs, store: &dyn Store) -> Result<(SessionId, ChatChoice), Failure> {
+fn session_to_open(args: &ChatArgs, store: &dyn Store) -> Result<(SessionId, ChatChoice), Failure> {
     let found = match &args.resume {
         Some(given) => {
             let id = sessions::find(store, given.trim())?;
@@ -349,7 +349,7 @@ impl ChatEnvironment {
         let shell = Shell::default().environment(self.environment.clone());
         // We start no other children while a command runs, so every orphan belongs to one.
         made.tools = made.tools.with(shell.ends_orphans());
-        let assumes_window = limit(&mut made, &choice, &self.catalogue)?;
+        let assumes_window = set_limits(&mut made, &choice, &self.catalogue)?;
         // Some settings depend on the window, so check them once it is known.
         let checked = config.check(made.limits.window);
         checked.map_err(|error| settings::failure(&error))?;
@@ -365,7 +365,7 @@ impl ChatEnvironment {
 
 /// Sets the limits of the model: from the options, else from the user's catalogue. Returns true if
 /// the window is unknown.
-fn limit(
+fn set_limits(
     settings: &mut AgentSettings,
     choice: &ChatChoice,
     catalogue: &Catalogue,

@@ -34,6 +34,7 @@ pub(super) fn run(chat: &OpenChat, given: &str, screen: &mut Screen<'_>) -> Resu
                 .store()
                 .open(chat.id(), output.reference.id(), OutputForm::Text);
             let lines = opened.and_then(|stored| stored.shown_lines());
+            // A damaged output is listed too.
             lines.unwrap_or(output.line_count)
         };
         list(&outputs, lines, screen);
@@ -106,6 +107,7 @@ fn page(stored: &OpenOutput, screen: &mut Screen<'_>) -> Result<(), Failure> {
     let count = stored
         .shown_lines()
         .map_err(|error| store_failure(&error))?;
+    // Two rows are needed for the command and the next prompt.
     let long = count.saturating_add(2) > rows;
     let pager = if long && ui::is_terminal() {
         pager()
@@ -120,7 +122,7 @@ fn page(stored: &OpenOutput, screen: &mut Screen<'_>) -> Result<(), Failure> {
     };
     let mut input = pager.stdin.take();
     let written = lines(stored, |line| {
-        let input = input.as_mut().ok_or_else(gone)?;
+        let input = input.as_mut().ok_or_else(pager_closed)?;
         Ok(input.write_all(line.as_bytes())?)
     });
     drop(input);
@@ -132,7 +134,7 @@ fn page(stored: &OpenOutput, screen: &mut Screen<'_>) -> Result<(), Failure> {
     }
 }
 
-fn gone() -> Failure {
+fn pager_closed() -> Failure {
     io::Error::from(io::ErrorKind::BrokenPipe).into()
 }
 
@@ -143,6 +145,7 @@ fn pager() -> Option<Child> {
     let program = words.next().unwrap_or("less");
     let mut command = Command::new(program);
     command.args(words).stdin(Stdio::piped());
+    // R passes styles through, X leaves the text on the screen when less ends.
     if std::env::var_os("LESS").is_none() {
         command.env("LESS", "RX");
     }

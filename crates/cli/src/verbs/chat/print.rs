@@ -20,21 +20,21 @@ use crate::ui::Terminal;
 /// Runs one turn.
 pub(super) fn run(
     args: &ChatArgs,
-    said: &str,
+    prompt: &str,
     common: &CommonArgs,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
-    let from_pipe = said == "-";
-    let said = said_by(said)?;
+    let from_pipe = prompt == "-";
+    let prompt = read_prompt(prompt)?;
     let runtime = chat_loop::runtime()?;
     // Nobody can answer questions, but refused actions are reported.
     let (ask, questions) = Confirm::channel();
     let (mut chat, events) = OpenChat::open(args, common, &ask)?;
     // Piped text was not typed by the user, so `@file` in it attaches nothing.
     let message = if from_pipe {
-        Message::user(said)
+        Message::user(prompt)
     } else {
-        let attached = attach(&said, &chat.agent.settings().workspace);
+        let attached = attach(&prompt, &chat.agent.settings().workspace);
         for note in &attached.notes {
             terminal.note(note);
         }
@@ -52,14 +52,14 @@ pub(super) fn run(
     let ended = runtime.block_on(async {
         // Commands must end if the script is terminated.
         watched_work::end_commands_with_us()?;
-        let mut ears = IncomingEvents::new(events, Some(questions))?;
+        let mut incoming = IncomingEvents::new(events, Some(questions))?;
         let interrupt = chat.agent.interrupt();
-        let turn = ears
+        let turn = incoming
             .drive(chat.agent.turn_with(message), &interrupt, &mut printer)
             .await;
         if let Some(Ok(_)) = &turn {
             // Wait for a summary in the background, which would be lost with the process.
-            let _ = ears
+            let _ = incoming
                 .drive(chat.agent.settle(), &interrupt, &mut printer)
                 .await;
         }
@@ -68,44 +68,44 @@ pub(super) fn run(
     end_all_commands();
     runtime.shutdown_background();
     chat.keep_learned_window()?;
-    let told = match ended? {
+    let result = match ended? {
         Some(Ok(turn)) => printer.end(&turn, chat.agent.settings().limits.max_output),
         Some(Err(error)) => Err(agent_failure(&error)),
-        None => Err(stuck("interrupted", None)),
+        None => Err(failure("interrupted", None)),
     };
     // A closed pipe is more important than the result of the turn.
     if let Some(error) = printer.failed.take() {
         return Err(error.into());
     }
     // Scripts expect the last line to explain a failure.
-    if let (true, Err(Failure::WithHint { message, hint })) = (common.json, &told) {
+    if let (true, Err(Failure::WithHint { message, hint })) = (common.json, &result) {
         printer.line(&json::error(message, hint.as_deref()));
     }
-    told
+    result
 }
 
 /// The prompt: the given text, or standard input.
-fn said_by(given: &str) -> Result<String, Failure> {
-    let mut said = given.to_owned();
+fn read_prompt(given: &str) -> Result<String, Failure> {
+    let mut prompt = given.to_owned();
     if given == "-" {
-        said.clear();
-        io::stdin().read_to_string(&mut said).map_err(|error| {
+        prompt.clear();
+        io::stdin().read_to_string(&mut prompt).map_err(|error| {
             Failure::input(
                 format!("cannot read standard input: {error}"),
                 "give text in UTF-8",
             )
         })?;
     }
-    if said.trim().is_empty() {
+    if prompt.trim().is_empty() {
         return Err(Failure::input(
             "the prompt is empty",
             "trimtab chat --print 'what does this project do?'",
         ));
     }
-    Ok(said)
+    Ok(prompt)
 }
 
-fn stuck(message: &str, hint: Option<&str>) -> Failure {
+fn failure(message: &str, hint: Option<&str>) -> Failure {
     Failure::WithHint {
         message: message.to_owned(),
         hint: hint.map(str::to_owned),
@@ -152,12 +152,12 @@ impl ChatPrinter<'_> {
             .unwrap_or_default();
         match turn.end {
             TurnEnd::Answered => Ok(()),
-            TurnEnd::CutOff => Err(stuck(
+            TurnEnd::CutOff => Err(failure(
                 &format!("the answer was cut off{most}"),
                 Some("allow a longer one with --max-output TOKENS"),
             )),
-            TurnEnd::Interrupted => Err(stuck("interrupted", None)),
-            TurnEnd::OutOfRounds => Err(stuck(
+            TurnEnd::Interrupted => Err(failure("interrupted", None)),
+            TurnEnd::OutOfRounds => Err(failure(
                 &format!("no answer after {} rounds of calls", turn.rounds),
                 Some("continue with --resume, or give the model a smaller task"),
             )),
@@ -185,13 +185,13 @@ impl AgentWatcher for ChatPrinter<'_> {
                 .terminal
                 .note(&event_text::call(call, event_text::WIDE)),
             AgentEvent::Session(event) => {
-                if let Some(told) = event_text::session(event) {
-                    self.terminal.note(&told);
+                if let Some(text) = event_text::session(event) {
+                    self.terminal.note(&text);
                 }
             }
             AgentEvent::Retry { .. } | AgentEvent::BrokeOff { .. } => {
-                if let Some(told) = event_text::model_trouble(event) {
-                    self.terminal.warn(&told);
+                if let Some(text) = event_text::model_trouble(event) {
+                    self.terminal.warn(&text);
                 }
             }
             _ => {}

@@ -196,12 +196,12 @@ impl<'t> Screen<'t> {
             AgentEvent::Text(text) => self.stream(ScreenCursor::Answer, TextStyle::Plain, text),
             AgentEvent::Reasoning(text) => self.stream(ScreenCursor::Thought, style::DIM, text),
             AgentEvent::Call(call) => {
-                let told = event_text::call(call, Self::width().saturating_sub(3));
+                let text = event_text::call(call, Self::width().saturating_sub(3));
                 let out = style::OUTPUT;
-                self.text(&format!("{out}* {told}{out:#}\n"));
+                self.text(&format!("{out}* {text}{out:#}\n"));
                 // With several calls, each output must name its call.
                 self.several = !self.calls.is_empty();
-                self.calls.push((call.id.clone(), told));
+                self.calls.push((call.id.clone(), text));
                 self.wait("working, Ctrl-C interrupts");
             }
             AgentEvent::Output { output, .. } => {
@@ -220,8 +220,8 @@ impl<'t> Screen<'t> {
             }
             AgentEvent::Session(event) => self.session(event),
             event => {
-                if let Some(told) = event_text::model_trouble(event) {
-                    self.line(style::WARN, &told);
+                if let Some(text) = event_text::model_trouble(event) {
+                    self.line(style::WARN, &text);
                     self.wait(MODEL);
                 }
             }
@@ -248,7 +248,7 @@ impl<'t> Screen<'t> {
     }
 
     fn session(&mut self, event: &trimtab::session::SessionEvent) {
-        let Some(told) = event_text::session(event) else {
+        let Some(text) = event_text::session(event) else {
             return;
         };
         let style = match event.kind {
@@ -258,8 +258,8 @@ impl<'t> Screen<'t> {
             }
             _ => style::DIM,
         };
-        let (told, hint) = with_hint(&told);
-        self.line(style, &told);
+        let (text, hint) = with_hint(&text);
+        self.line(style, &text);
         if let Some(hint) = hint {
             self.line(style::DIM, &format!("hint: {hint}"));
         }

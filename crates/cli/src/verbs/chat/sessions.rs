@@ -258,7 +258,7 @@ mod tests {
     use trimtab::store::MemoryStore;
 
     #[test]
-    fn days_have_dates() {
+    fn dates_of_days_are_correct() {
         for (days, expected) in [
             (0, (1970, 1, 1)),
             (58, (1970, 2, 28)),

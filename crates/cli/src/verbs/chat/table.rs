@@ -94,10 +94,12 @@ fn cells(line: &str) -> Vec<String> {
     let bare = line.trim();
     let bare = bare.strip_prefix('|').unwrap_or(bare);
     let bare = bare.strip_suffix('|').unwrap_or(bare);
+    // Hides escaped bars from the split below.
     let bare = bare.replace("\\|", "\u{0}");
     let cell = |cell: &str| {
         let mut cell = cell.trim().replace('\u{0}', "|");
         for mark in ["**", "`"] {
+            // An odd number of marks does not form pairs, so they are text.
             if cell.matches(mark).count() % 2 == 0 {
                 cell = cell.replace(mark, "");
             }

@@ -59,7 +59,7 @@ impl AgentWatcher for TerminalUser<'_> {
             question.answer(false);
             return true;
         }
-        self.screen.line(style::WARN, &wants(&question));
+        self.screen.line(style::WARN, &request_text(&question));
         let cut = match &question.change {
             Some(change) => self.show(change, SHOWN_LINES),
             None => false,
@@ -103,6 +103,7 @@ impl TerminalUser<'_> {
             let answer = match read {
                 Ok(TypedInput::Line(line)) => line.trim().to_ascii_lowercase(),
                 Ok(TypedInput::Interrupted) => return None,
+                // Without an answer, the action is refused.
                 Ok(TypedInput::End) | Err(_) => String::new(),
             };
             match &question.change {
@@ -143,8 +144,8 @@ impl TerminalUser<'_> {
         };
         let more = lines.len().saturating_sub(most);
         if more > 0 {
-            let told = format!("  and {} more", counted(more, "line"));
-            self.screen.line(style::DIM, &told);
+            let text = format!("  and {} more", counted(more, "line"));
+            self.screen.line(style::DIM, &text);
         }
         most < usize::MAX && (more > 0 || lines.iter().any(is_long))
     }
@@ -155,7 +156,7 @@ fn can_be_always(kind: QuestionKind) -> bool {
 }
 
 /// Describes what a tool wants to do.
-fn wants(question: &Question) -> String {
+fn request_text(question: &Question) -> String {
     let does = match question.kind {
         QuestionKind::Command => "run:",
         QuestionKind::ProtectedFile | QuestionKind::WriteFile => "write",
@@ -174,6 +175,6 @@ pub(super) fn refused_question(question: &Question) -> String {
     };
     format!(
         "{}: refused because there is nobody to ask; {flag} allows it",
-        wants(question)
+        request_text(question)
     )
 }

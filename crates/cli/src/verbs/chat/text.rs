@@ -26,6 +26,7 @@ pub(crate) fn wrapped(text: &str, width: usize, indent: usize) -> String {
     let mut length = 0;
     for word in text.split(' ') {
         let more = word.chars().count();
+        // A word that is longer than a line gets its own line and is not cut.
         if length > indent && length + 1 + more > width {
             lines.push('\n');
             lines.push_str(&" ".repeat(indent));
@@ -58,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_is_found() {
+    fn most_similar_name_is_found() {
         let names = ["compact", "context", "output", "undo", "quit"];
         for (typed, meant) in [("compcat", "compact"), ("con", "context"), ("udo", "undo")] {
             assert_eq!(nearest(typed, names.into_iter()), Some(meant), "{typed}");

@@ -79,12 +79,12 @@ impl IncomingEvents {
             }
         };
         // The work may have sent events just before it ended.
-        self.tell_rest(watcher);
+        self.deliver_rest(watcher);
         ended
     }
 
     /// Delivers the remaining events.
-    pub(super) fn tell_rest(&mut self, watcher: &mut dyn AgentWatcher) {
+    pub(super) fn deliver_rest(&mut self, watcher: &mut dyn AgentWatcher) {
         while let Ok(event) = self.events.try_recv() {
             watcher.event(&event);
         }
@@ -106,9 +106,9 @@ impl IncomingEvents {
 /// Ends running commands when we are terminated or the terminal closes. Requires a tokio runtime.
 pub(super) fn end_commands_with_us() -> io::Result<()> {
     for kind in [SignalKind::terminate(), SignalKind::hangup()] {
-        let mut told = signal(kind)?;
+        let mut received = signal(kind)?;
         tokio::spawn(async move {
-            if told.recv().await.is_some() {
+            if received.recv().await.is_some() {
                 end_all_commands();
                 // Exit as a shell reports a command that a signal ended.
                 std::process::exit(BY_SIGNAL + kind.as_raw_value());

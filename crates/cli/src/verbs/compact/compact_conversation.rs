@@ -105,7 +105,7 @@ pub(super) fn compact(
     (store, id): (Arc<dyn Store>, SessionId),
     conversation: &Conversation,
     original: Option<&[u8]>,
-    wishes: CompactOptions,
+    options: CompactOptions,
     summariser: &CompactSummariser,
 ) -> Result<CompactedConversation, CompactError> {
     // Store the transcript first: nothing may be replaced before the original is safe.
@@ -114,9 +114,9 @@ pub(super) fn compact(
     let tools = tools(conversation);
     let setup = Setup {
         dialect: conversation.form.dialect(),
-        limits: wishes.limits,
+        limits: options.limits,
         tools,
-        ..Setup::new(wishes.policy)
+        ..Setup::new(options.policy)
     };
     let mut session = Session::open(Arc::clone(&store), id.clone(), setup)?;
     let positions = positions(conversation);
@@ -128,17 +128,18 @@ pub(super) fn compact(
         before += Measure::of(message);
         session.admit(message.clone())?;
     }
-    let by_hand = ManualCompaction {
-        instructions: wishes.instructions,
-        keep_turns: wishes.keep_turns,
+    let manual = ManualCompaction {
+        instructions: options.instructions,
+        keep_turns: options.keep_turns,
     };
-    let pending = session.compact(&by_hand)?;
+    let pending = session.compact(&manual)?;
     let is_planned = pending.is_some();
     if let Some(pending) = pending {
         let answered = summariser.answer(pending, conversation);
         session.finish(answered.map_err(CompactError::Runtime)?)?;
     }
-    let too_large = too_large(&mut session, wishes.must_fit)?;
+    // After the summary, because only now the window has its final size.
+    let too_large = too_large(&mut session, options.must_fit)?;
     let mut notes: Vec<String> = too_large.into_iter().collect();
     let events = session.events();
     // If no round was replaced, the report says so itself.
@@ -147,14 +148,14 @@ pub(super) fn compact(
     notes.extend(news.filter_map(|event| event.note.clone()));
     // Map the window back to positions of the transcript, so that kept messages keep their bytes.
     let mut sent = placed(sent_messages(session.window()?), conversation, &positions);
-    tell_how_to_read(&mut sent, conversation, &wishes.read_command);
+    add_read_command(&mut sent, conversation, &options.read_command);
     let mut after = tools;
     for entry in &sent {
         after += Measure::of(&entry.message);
     }
     Ok(CompactedConversation {
         session: id,
-        read_command: wishes.read_command,
+        read_command: options.read_command,
         original,
         tokens_before: before.tokens(),
         tokens_after: after.tokens(),
@@ -210,18 +211,18 @@ fn placed(
     for at in positions.iter().filter(|at| !used.contains(at)) {
         if let Some(message) = conversation.messages.get(*at) {
             // Equal messages are matched in order, hence a queue per content.
-            free.entry(said(message)).or_default().push_back(*at);
+            free.entry(content_of(message)).or_default().push_back(*at);
         }
     }
     for entry in sent.iter_mut().filter(|entry| entry.log_position.is_none()) {
-        let same = free.get_mut(&said(&entry.message));
+        let same = free.get_mut(&content_of(&entry.message));
         entry.log_position = same.and_then(VecDeque::pop_front);
     }
     sent
 }
 
 /// The content of a message, without the place of its stored outputs.
-fn said(message: &Message) -> String {
+fn content_of(message: &Message) -> String {
     let mut parts = message.parts.clone();
     for part in &mut parts {
         if let Part::Output(output) = part {
@@ -240,9 +241,9 @@ fn tools(conversation: &Conversation) -> Measure {
     measure
 }
 
-/// Adds to the summary how to read refs without a tool: most clients have none, and a log does not
-/// say.
-fn tell_how_to_read(sent: &mut [SentMessage], conversation: &Conversation, command: &str) {
+/// Adds the command that reads refs to the summary, unless the client has a tool for it. Most
+/// clients have none.
+fn add_read_command(sent: &mut [SentMessage], conversation: &Conversation, command: &str) {
     let has_tool = |name: &str| {
         conversation
             .tools

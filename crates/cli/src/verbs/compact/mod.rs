@@ -102,6 +102,7 @@ pub fn run(
     let config = settings::load(common, &named(args))?;
     let summariser =
         CompactSummariser::new(args.model.as_deref(), args.base_url.as_deref(), &config)?;
+    // Before any work, and before a model is paid for a summary.
     target::check(&args.file, &args.output, args.force)?;
     let name = source::name(&args.file);
     let original = read(args, terminal)?;
@@ -117,32 +118,35 @@ pub fn run(
         own_place,
         store,
     };
-    let mut carried = Vec::new();
+    let mut compacted = Vec::new();
     for (number, conversation) in conversations.iter().enumerate() {
-        carried.push(run.compact(number, conversation, &original)?);
+        compacted.push(run.compact(number, conversation, &original)?);
     }
-    let windows: Vec<Vec<SentMessage>> =
-        carried.iter().map(|carried| carried.sent.clone()).collect();
+    let windows: Vec<Vec<SentMessage>> = compacted
+        .iter()
+        .map(|compacted| compacted.sent.clone())
+        .collect();
     let written = write(&original, &windows).map_err(|error| Failure::WithHint {
         message: format!("{name}: {error}"),
         hint: Some("the originals are in the store; nothing was written".to_owned()),
     })?;
     target::write(&args.output, &written, terminal)?;
-    let reports = carried
+    let reports = compacted
         .into_iter()
         .zip(&conversations)
-        .map(|(carried, conversation)| {
+        .map(|(compacted, conversation)| {
             let next = CompactedFile {
                 form: conversation.form,
                 id: conversation.id.as_deref(),
                 file: &args.file,
                 output: &args.output,
-                session: carried.session.as_str(),
+                session: compacted.session.as_str(),
                 store: own_place,
                 original: &original,
             };
             let steps = next.steps();
-            CompactReport::new(&name, &args.output, &place, conversation, carried).with_steps(steps)
+            CompactReport::new(&name, &args.output, &place, conversation, compacted)
+                .with_steps(steps)
         });
     report::print(&reports.collect::<Vec<_>>(), args, common, terminal)
 }
@@ -185,14 +189,15 @@ fn conversations(
             TranscriptForm::ClaudeCode | TranscriptForm::CopilotCli
         )
     };
+    // The main conversation comes first. The others belong to sub-agents.
     if all.first().is_some_and(is_log) {
         all.truncate(1);
     }
     Ok(all)
 }
 
-/// The store, its path, and whether commands must name that path. They cannot name a database, whose
-/// URL may have a password.
+/// The store, its path, and whether commands must name that path. They cannot name a database,
+/// whose URL may have a password.
 fn open_store(
     common: &CommonArgs,
     config: &Config,
@@ -225,7 +230,7 @@ impl CompactRun<'_> {
         original: &[u8],
     ) -> Result<CompactedConversation, Failure> {
         let name = self.session_name(number, conversation);
-        let wishes = CompactOptions {
+        let options = CompactOptions {
             policy: self.config.policy.clone(),
             limits: self.limits(conversation)?,
             must_fit: self.args.window.is_some(),
@@ -240,7 +245,7 @@ impl CompactRun<'_> {
             (Arc::clone(&self.store), id),
             conversation,
             original,
-            wishes,
+            options,
             self.summariser,
         );
         compacted.map_err(|error| error.failure(self.place))
@@ -269,6 +274,7 @@ impl CompactRun<'_> {
     fn session_name(&self, number: usize, conversation: &Conversation) -> String {
         let stem = self.args.file.file_stem().and_then(|stem| stem.to_str());
         let id = conversation.id.as_deref().or(stem).unwrap_or("transcript");
+        // The name of a session is limited to 512 bytes.
         let id: String = id.chars().take(100).collect();
         let now = trimtab::store::now_millis();
         let own = match &self.args.session {

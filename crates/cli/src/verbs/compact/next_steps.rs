@@ -101,6 +101,7 @@ impl CompactedFile<'_> {
 
     /// The path at which Claude Code looks for the log: in a folder named after the project's path.
     fn claude_place(&self, project: Option<&str>) -> PathBuf {
+        // A file below `projects` is already one of the client's logs.
         let is_there = self
             .file
             .components()

@@ -71,9 +71,9 @@ impl CompactReport {
         output: &Path,
         store: &Path,
         conversation: &Conversation,
-        carried: CompactedConversation,
+        compacted: CompactedConversation,
     ) -> Self {
-        let warning = carried.coverage.and_then(|coverage| coverage.warning());
+        let warning = compacted.coverage.and_then(|coverage| coverage.warning());
         let warning = warning.map(|warning| format!("warning: {warning}"));
         let ids = |refs: &[Ref]| refs.iter().map(|found| found.id().to_owned()).collect();
         Self {
@@ -81,18 +81,16 @@ impl CompactReport {
             output: output.display().to_string(),
             id: conversation.id.clone(),
             form: conversation.form.as_str(),
-            tokens_before: carried.tokens_before,
-            tokens_after: carried.tokens_after,
-            messages_before: carried.messages_before,
-            messages_after: carried.sent.len(),
-            messages_replaced: carried.replaced,
-            outputs_shortened: carried.shortened.len(),
-            summary: carried.summary_by_model.map(
-                |by_model| {
-                    if by_model { "model" } else { "deterministic" }
-                },
-            ),
-            audit: carried.coverage.map(|coverage| AuditReport {
+            tokens_before: compacted.tokens_before,
+            tokens_after: compacted.tokens_after,
+            messages_before: compacted.messages_before,
+            messages_after: compacted.sent.len(),
+            messages_replaced: compacted.replaced,
+            outputs_shortened: compacted.shortened.len(),
+            summary: compacted
+                .summary_by_model
+                .map(|by_model| if by_model { "model" } else { "deterministic" }),
+            audit: compacted.coverage.map(|coverage| AuditReport {
                 facts: coverage.facts,
                 covered: coverage.covered,
                 added: coverage.added,
@@ -101,14 +99,14 @@ impl CompactReport {
             }),
             originals: Originals {
                 store: store.display().to_string(),
-                session: carried.session.to_string(),
-                transcript: carried.original.map(|found| found.id().to_owned()),
-                replaced: ids(&carried.refs),
-                outputs: ids(&carried.shortened),
+                session: compacted.session.to_string(),
+                transcript: compacted.original.map(|found| found.id().to_owned()),
+                replaced: ids(&compacted.refs),
+                outputs: ids(&compacted.shortened),
             },
-            notes: carried.notes.into_iter().chain(warning).collect(),
+            notes: compacted.notes.into_iter().chain(warning).collect(),
             next_steps: Vec::new(),
-            read_command: carried.read_command,
+            read_command: compacted.read_command,
         }
     }
 
@@ -124,8 +122,8 @@ impl CompactReport {
         let name = visible(self.id.as_deref().unwrap_or(&self.file));
         let _ = writeln!(text, "{strong}{name}{strong:#} {dim}|{dim:#} {}", self.form);
         let saved = self.tokens_before.saturating_sub(self.tokens_after);
-        let mut line = |what: &str, said: &str| {
-            let _ = writeln!(text, "{dim}{what:<10}{dim:#} {}", visible(said));
+        let mut line = |what: &str, value: &str| {
+            let _ = writeln!(text, "{dim}{what:<10}{dim:#} {}", visible(value));
         };
         let tokens = (grouped(self.tokens_before), grouped(self.tokens_after));
         let less = percent(saved, self.tokens_before);
@@ -136,7 +134,7 @@ impl CompactReport {
         let (before, after) = (self.messages_before, self.messages_after);
         let left_out = match self.summary {
             Some(_) => "replaced",
-            // A message that only repeats another one is dropped without a summary.
+            // Without a summary, only messages that repeat others are missing.
             None => "left out",
         };
         let replaced = format!("{} {left_out}", self.messages_replaced);

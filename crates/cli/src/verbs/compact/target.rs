@@ -13,6 +13,7 @@ pub(super) fn is_stdout(output: &Path) -> bool {
 
 /// Fails if the transcript would be overwritten without `--force`.
 pub(super) fn check(file: &Path, output: &Path, force: bool) -> Result<(), Failure> {
+    // Links and relative paths may name the same file differently.
     let same = match (file.canonicalize(), output.canonicalize()) {
         (Ok(file), Ok(output)) => file == output,
         _ => false,
@@ -45,6 +46,7 @@ pub(super) fn write(output: &Path, bytes: &[u8], terminal: &mut Terminal) -> Res
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
+    // In the same folder, because a file cannot be renamed across file systems.
     let written = tempfile::NamedTempFile::new_in(folder).and_then(|mut file| {
         file.write_all(bytes)?;
         file.as_file().sync_all()?;

@@ -17,6 +17,7 @@ pub(super) fn run(name: &str, common: &CommonArgs, terminal: &mut Terminal) -> R
         writeln!(terminal.out(), "{line}")?;
         return Ok(());
     }
+    // Only the token goes to standard output, for scripts.
     writeln!(terminal.out(), "{token}")?;
     terminal.note(&format!(
         "The token is shown only once. Clients send it in the header x-trimtab-token.\n\

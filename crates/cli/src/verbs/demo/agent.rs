@@ -54,8 +54,8 @@ pub(super) async fn play(
         let failed_at = |why: String| failed(format!("call {number}: {why}"));
         let answer = send(&http, url, usages.len(), body).await;
         let answer = answer.map_err(failed_at)?;
-        usages.push(judge(&answer, round).map_err(failed_at)?);
-        messages.extend(remembered(round));
+        usages.push(check_answer(&answer, round).map_err(failed_at)?);
+        messages.extend(history_messages(round));
         after();
     }
     Ok(usages)
@@ -65,6 +65,7 @@ pub(super) async fn play(
 fn body(session: &DemoSession, tools: &Value, messages: &mut [Value]) -> Result<Vec<u8>, Failure> {
     let mark = json!({"type": "ephemeral"});
     let system = json!([{"type": "text", "text": session.system, "cache_control": mark}]);
+    // Real clients move the marker to the end with every call.
     mark_end(messages, Some(mark));
     let body = serde_json::to_vec(&DemoRequestBody {
         model: MODEL,
@@ -123,7 +124,7 @@ async fn send(
 }
 
 /// Checks that the client received exactly the model's answer.
-fn judge(answer: &HttpAnswer, round: &DemoRound) -> Result<Usage, String> {
+fn check_answer(answer: &HttpAnswer, round: &DemoRound) -> Result<Usage, String> {
     let mut watcher = StreamWatcher::new(Dialect::Messages);
     watcher.push(&answer.body, |_| ());
     let mut assembler = AnswerAssembler::new(Dialect::Messages);
@@ -142,7 +143,7 @@ fn judge(answer: &HttpAnswer, round: &DemoRound) -> Result<Usage, String> {
 }
 
 /// The messages of a round in the agent's history.
-fn remembered(round: &DemoRound) -> Vec<Value> {
+fn history_messages(round: &DemoRound) -> Vec<Value> {
     let mut said = vec![json!({"type": "text", "text": round.text})];
     let mut given = Vec::new();
     for call in &round.calls {

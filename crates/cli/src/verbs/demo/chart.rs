@@ -99,7 +99,7 @@ pub(super) fn summary(report: &DemoReport) -> String {
         Some(at) => format!("overflows at call {at} of {count}; "),
         None => String::new(),
     };
-    let straight = format!(
+    let direct = format!(
         "{ends}with a large enough window, {} tokens sent, {}",
         short(without.tokens),
         dollars(without.dollars)
@@ -120,22 +120,22 @@ pub(super) fn summary(report: &DemoReport) -> String {
     );
     let fitting = fitting(report);
     let kept = format!(
-        "every output whole in the store; the model looked {} up there; {} recovered",
+        "every output is stored in full; the model looked up {}; {} recovered",
         counted(times(report.retrievals), "thing"),
         counted(times(report.recovered), "overflow"),
     );
     let lines = [
-        ("without", straight, style::STRONG),
+        ("without", direct, style::STRONG),
         ("with", managed, style::STRONG),
         ("result", saved + &fitting, style::GOOD),
         ("kept", kept, style::STRONG),
     ];
     lines
-        .map(|(name, said, style)| line(name, &said, style))
+        .map(|(name, text, style)| line(name, &text, style))
         .concat()
 }
 
-/// The savings without what no provider could have billed: the figures of the dashboard.
+/// The savings as the dashboard counts them: a call that does not fit is billed as one full window.
 fn fitting(report: &DemoReport) -> String {
     let counted = &report.counted;
     if counted.tokens.over_window == 0 {
@@ -148,11 +148,11 @@ fn fitting(report: &DemoReport) -> String {
     )
 }
 
-fn line(name: &str, said: &str, style: TextStyle) -> String {
-    let said = wrapped(said, width().saturating_sub(LEAD), 0);
-    let said = said.replace('\n', &format!("\n{}", " ".repeat(LEAD)));
+fn line(name: &str, text: &str, style: TextStyle) -> String {
+    let text = wrapped(text, width().saturating_sub(LEAD), 0);
+    let text = text.replace('\n', &format!("\n{}", " ".repeat(LEAD)));
     let gap = " ".repeat(LEAD - name.len());
-    format!("{style}{name}{style:#}{gap}{said}\n")
+    format!("{style}{name}{style:#}{gap}{text}\n")
 }
 
 /// The saved part of `without` dollars.

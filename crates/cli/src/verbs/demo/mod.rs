@@ -34,7 +34,7 @@ use crate::proxy::log::{self, RecordReceiver, is_traffic};
 use crate::proxy::savings::Savings;
 use crate::proxy::settings::rule;
 use crate::proxy::signals::SignalOrders;
-use crate::proxy::{block_on, config_failure, stuck_failure};
+use crate::proxy::{block_on, config_failure, failure_with_hint};
 use crate::ui::Terminal;
 use crate::ui::number::parse_tokens;
 use crate::ui::progress::Progress;
@@ -218,9 +218,10 @@ impl DemoStage {
         let all: Vec<Usage> = answered.iter().map(|request| request.usage).collect();
         let found = catalogue::load()?
             .find(MODEL)
-            .map_err(|unknown| stuck_failure(&unknown.to_string()))?;
+            .map_err(|unknown| failure_with_hint(&unknown.to_string()))?;
         let figures = self.proxy.report();
         let mut counted = Savings::new(catalogue::load()?);
+        // The same sum as on the dashboard, from the same records.
         while let Ok(record) = self.log.try_recv() {
             counted.add(&record);
         }
@@ -302,7 +303,7 @@ async fn start(
 ) -> Result<(RunningProxy, RecordReceiver), Failure> {
     let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let store = FolderStore::open(folder.path().join("store"));
-    let store = Arc::new(store.map_err(|error| stuck_failure(&error.to_string()))?);
+    let store = Arc::new(store.map_err(|error| failure_with_hint(&error.to_string()))?);
     let mut last = None;
     // By default use the usual port, or any port if it is taken.
     for listen in listen.map_or_else(|| vec![at(PORT), at(0)], |one| vec![one]) {
@@ -318,5 +319,5 @@ async fn start(
             Err(error) => last = Some(error.to_string()),
         }
     }
-    Err(stuck_failure(&last.unwrap_or_default()))
+    Err(failure_with_hint(&last.unwrap_or_default()))
 }

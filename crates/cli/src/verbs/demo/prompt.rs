@@ -9,9 +9,9 @@ use trimtab_model::{Dialect, Message, Role, Usage};
 use trimtab_wire::scan::BodyScan;
 use trimtab_wire::validate::validate;
 
-/// The granularity of cached tokens.
+/// Cached tokens are counted in steps, as by real providers.
 const STEP: u64 = 128;
-/// The minimum number of cached tokens.
+/// Shorter prefixes are not cached.
 const LEAST: u64 = 1_024;
 
 /// A parsed request.

@@ -85,7 +85,7 @@ pub fn run(args: &DoctorArgs, common: &CommonArgs, terminal: &mut Terminal) -> R
         }
     }
     print(&checks, common, terminal)?;
-    if is_well(&checks) {
+    if has_no_problem(&checks) {
         Ok(())
     } else {
         Err(Failure::ProblemsFound)
@@ -102,17 +102,17 @@ fn all(resolved: &ResolvedProxy, is_offline: bool) -> Result<Vec<DoctorCheck>, F
     Ok(checks)
 }
 
-/// What the verb says about these settings, as with `--json`. It may wait.
+/// The result of all checks, as `--json` prints it. Contacts the upstreams, so it may take a while.
 pub fn report(resolved: &ResolvedProxy) -> serde_json::Value {
     let checks = all(resolved, false);
     json_report(&checks.unwrap_or_else(|failure| vec![DoctorCheck::of_failure("doctor", &failure)]))
 }
 
 fn json_report(checks: &[DoctorCheck]) -> serde_json::Value {
-    json!({"ok": is_well(checks), "checks": checks})
+    json!({"ok": has_no_problem(checks), "checks": checks})
 }
 
-fn is_well(checks: &[DoctorCheck]) -> bool {
+fn has_no_problem(checks: &[DoctorCheck]) -> bool {
     checks
         .iter()
         .all(|check| check.state != CheckState::Problem)
@@ -120,8 +120,8 @@ fn is_well(checks: &[DoctorCheck]) -> bool {
 
 fn settings(resolved: &ResolvedProxy) -> DoctorCheck {
     let proxy = &resolved.proxy;
-    let said = resolved.config.settings().into_iter();
-    let mut sources: Vec<String> = said
+    let settings = resolved.config.settings().into_iter();
+    let mut sources: Vec<String> = settings
         .map(|setting| setting.source)
         .filter(|source| !matches!(source, SettingSource::Preset(_) | SettingSource::Default))
         .map(|source| source.name())

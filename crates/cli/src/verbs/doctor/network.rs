@@ -15,6 +15,7 @@ pub(super) fn check(resolved: &ResolvedProxy) -> DoctorCheck {
     let mut proxies: Vec<String> = addresses
         .filter_map(|address| resolved.outgoing.proxy_for(&address))
         .collect();
+    // Upstreams usually share one egress proxy.
     proxies.dedup();
     found.extend(proxies.iter().map(|proxy| format!("egress proxy {proxy}")));
     let found = match found.as_slice() {

@@ -13,6 +13,7 @@ use crate::proxy::http::HttpClient;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(super) async fn check(http: &HttpClient, address: SocketAddr) -> DoctorCheck {
+    // Binding is the only reliable test. The listener is dropped at once.
     let Err(error) = tokio::net::TcpListener::bind(address).await else {
         return DoctorCheck::ok("port", format!("{address} is free"));
     };
@@ -49,7 +50,7 @@ fn of_running(address: SocketAddr, unmanaged: u64) -> DoctorCheck {
     )
 }
 
-/// How many such requests a running proxy passed; 0 if it does not say.
+/// The number of such requests that a running proxy passed; 0 if it does not report it.
 async fn unmanaged(http: &HttpClient, address: SocketAddr) -> u64 {
     let url = format!("http://{address}/trimtab/status");
     let asked = http

@@ -29,7 +29,7 @@ pub(super) fn check(resolved: &ResolvedProxy) -> Vec<DoctorCheck> {
         Err(failure) => return vec![DoctorCheck::of_failure("store", &failure)],
     };
     let mut checks = match &place {
-        StorePlace::Folder(path) if !FolderStore::is_at(path) => vec![not_yet(path)],
+        StorePlace::Folder(path) if !FolderStore::is_at(path) => vec![missing_folder(path)],
         place => of_store(place),
     };
     if let StorePlace::Folder(path) = &place {
@@ -41,20 +41,20 @@ pub(super) fn check(resolved: &ResolvedProxy) -> Vec<DoctorCheck> {
 fn of_store(place: &StorePlace) -> Vec<DoctorCheck> {
     let store = match place.open() {
         Ok(store) => store,
-        Err(Error::NoTables) => return vec![not_yet_in_database(place)],
+        Err(Error::NoTables) => return vec![missing_tables(place)],
         Err(error) => return vec![DoctorCheck::of_failure("store", &explain(place, &error))],
     };
     let mut checks = vec![writable(store.as_ref(), place)];
     if let StorePlace::Shared { blobs, .. } = place {
         checks.push(large_output(store.as_ref(), place, blobs.is_some()));
     }
-    checks.push(whole(store.as_ref(), place));
+    checks.push(stored_outputs(store.as_ref(), place));
     checks.extend(secret(store.as_ref(), place));
     checks
 }
 
 /// The check for tables that do not exist yet and will be created on first use.
-fn not_yet_in_database(place: &StorePlace) -> DoctorCheck {
+fn missing_tables(place: &StorePlace) -> DoctorCheck {
     match place.rehearse() {
         Ok(()) => DoctorCheck::ok(
             "store",
@@ -102,12 +102,13 @@ fn write_and_read(store: &dyn Store, bytes: &[u8]) -> Result<bool, Error> {
     let session = SessionId::new(PROBE)?;
     let kept = store.put(&session, Put::new("probe", bytes))?;
     let back = store.get(&session, kept.id());
+    // Removed even if it could not be read.
     store.delete_session(&session)?;
     Ok(back? == bytes)
 }
 
 /// The check for a store that does not exist yet and will be created on first use.
-fn not_yet(path: &Path) -> DoctorCheck {
+fn missing_folder(path: &Path) -> DoctorCheck {
     let shown = path.display();
     if path.exists() && !path.is_dir() {
         let message = format!("{shown} is not a folder");
@@ -164,18 +165,13 @@ fn secret(store: &dyn Store, place: &StorePlace) -> Option<DoctorCheck> {
 }
 
 /// Reads stored outputs for a while, the newest sessions first.
-fn whole(store: &dyn Store, place: &StorePlace) -> DoctorCheck {
+fn stored_outputs(store: &dyn Store, place: &StorePlace) -> DoctorCheck {
     let name = "stored outputs";
     let mut sessions = match store.sessions() {
         Ok(sessions) => sessions,
-        Err(error) => {
-            return DoctorCheck::problem(
-                name,
-                error.to_string().lines().next().unwrap_or_default(),
-                "`trimtab store check` reports what is lost, `trimtab store repair` saves the rest",
-            );
-        }
+        Err(error) => return DoctorCheck::of_failure(name, &explain(place, &error)),
     };
+    // The time may not suffice for all of them, and new sessions matter most.
     sessions.sort_by_key(|info| std::cmp::Reverse(info.used));
     let until = Instant::now() + READING;
     let outputs: u64 = sessions.iter().map(|info| info.outputs).sum();
@@ -191,7 +187,7 @@ fn whole(store: &dyn Store, place: &StorePlace) -> DoctorCheck {
             match read_whole(store, &info.session, id) {
                 Ok(()) => {}
                 Err(error) if error.is_damaged() => damaged.push(id.to_owned()),
-                // The bytes may be well. Nothing can be said about the others either.
+                // The output may be intact: the store could not be read. The others would fail too.
                 Err(error) => return DoctorCheck::of_failure(name, &explain(place, &error)),
             }
         }

@@ -25,7 +25,9 @@ pub(super) async fn check(
 ) -> Vec<DoctorCheck> {
     let name = format!("upstream {}", upstream.name);
     let variable = provider(upstream).map(Provider::key_variable);
-    let key = variable.and_then(key).filter(|key| may_see(upstream, key));
+    let key = variable
+        .and_then(key)
+        .filter(|key| may_send_key(upstream, key));
     let headers = headers(upstream, key.as_deref());
     let headers: Vec<(&str, &str)> = headers
         .iter()
@@ -36,7 +38,7 @@ pub(super) async fn check(
     let asked = http.send(Method::GET, &url, &headers, Vec::new(), PATIENCE);
     match asked.await {
         Ok(answer) => {
-            let mut checks = vec![judge(
+            let mut checks = vec![classify(
                 &name,
                 upstream,
                 variable.zip(key.as_ref()).map(|(name, _)| name),
@@ -61,7 +63,7 @@ fn provider(upstream: &UpstreamConfig) -> Option<Provider> {
 }
 
 /// False for a provider's own address with a key of another provider.
-fn may_see(upstream: &UpstreamConfig, key: &str) -> bool {
+fn may_send_key(upstream: &UpstreamConfig, key: &str) -> bool {
     let address = upstream.address("/");
     let provider = address.and_then(|uri| Provider::of_host(uri.host()?));
     provider.is_none_or(|provider| provider.may_issue(key))
@@ -78,7 +80,7 @@ fn headers(upstream: &UpstreamConfig, key: Option<&str>) -> Vec<(&'static str, S
 }
 
 /// Interprets the answer. `key` is the name of the variable whose key was sent.
-fn judge(
+fn classify(
     name: &str,
     upstream: &UpstreamConfig,
     key: Option<&str>,
@@ -92,7 +94,7 @@ fn judge(
             name,
             format!(
                 "{url} answers, but not like a model server: {}",
-                came_back(answer)
+                describe(answer)
             ),
             "check the address and its path; a model server answers GET /v1/models in JSON",
         );
@@ -140,7 +142,7 @@ fn is_like_provider(answer: &HttpAnswer) -> bool {
 }
 
 /// A short description of an answer.
-fn came_back(answer: &HttpAnswer) -> String {
+fn describe(answer: &HttpAnswer) -> String {
     let kind = match answer.header("content-type") {
         "" => "no content type",
         kind => kind,
@@ -201,7 +203,7 @@ mod tests {
     #[test]
     fn upstream_answers_are_classified() {
         let upstream = UpstreamConfig::new("u", "http://h");
-        let state = |status, key| judge("u", &upstream, key, &answer(status, "")).state;
+        let state = |status, key| classify("u", &upstream, key, &answer(status, "")).state;
         assert_eq!(state(401, Some("K")), CheckState::Problem);
         assert_eq!(state(401, None), CheckState::Ok);
         assert_eq!(state(404, Some("K")), CheckState::Ok);
@@ -216,7 +218,7 @@ mod tests {
                 body: Bytes::from_static(body.as_bytes()),
                 ..answer(status, "")
             };
-            judge("u", &upstream, None, &answer).state
+            classify("u", &upstream, None, &answer).state
         };
         for (status, body) in [
             (200, "<html>"),

@@ -17,20 +17,19 @@ use crate::settings;
 
 /// The window of the client's models, where the settings name none.
 const WINDOW: u64 = 200_000;
-/// Nothing makes an output shorter later, when the window is full. So each is shown as if the window
-/// were smaller by this factor: with the usual window, 15 to 21 KB of it.
+/// The client does not shorten outputs later, when the window fills up. So they are shown as in a
+/// window that is smaller by this factor: with the usual window, 15 to 21 KB of each.
 const SHARE: u64 = 8;
 /// Shorter texts are never replaced, in bytes.
 const LEAST_TEXT: usize = 4_000;
-/// How many lines the command reads that a view names.
+/// The number of lines that the command in a view reads.
 const LINES: u64 = 200;
-/// Tools whose results repeat what the model wrote. The client shows them, and the model does not
-/// read them.
+/// Tools whose results repeat what the model wrote. Only the client shows them, not the model.
 const ECHO_TOOLS: [&str; 5] = ["Edit", "MultiEdit", "NotebookEdit", "TodoWrite", "Write"];
-/// The command that reads an output back. What it prints must stay as it is.
+/// The command that reads an output back. Its output must not be shortened again.
 const READ_COMMAND: &str = "trimtab output ";
 
-/// What the client tells about a tool that has run.
+/// The event that the client sends after a tool has run.
 #[derive(Debug, Deserialize)]
 struct ToolEvent {
     session_id: String,
@@ -43,7 +42,7 @@ struct ToolEvent {
     tool_response: Value,
 }
 
-/// The answer to an event; none if the output stays as it came.
+/// The answer to an event; none if the output stays unchanged.
 pub(super) fn replacement(event: &str, common: &CommonArgs) -> Result<Option<Value>, Failure> {
     let event: ToolEvent = serde_json::from_str(event).map_err(|error| {
         let hint = "this command is meant to be run by Claude Code; see `trimtab hook --help`";
@@ -74,15 +73,16 @@ fn may_replace(event: &ToolEvent) -> bool {
 struct OutputHook<'a> {
     event: &'a ToolEvent,
     common: &'a CommonArgs,
-    /// Opened at the first long text.
+    /// Opened at the first long text, because most outputs are short and the tool waits for us.
     opened: Option<OpenedStore>,
     replaced: bool,
 }
 
-/// Where outputs go.
+/// The store for the outputs of this session.
 struct OpenedStore {
     store: Arc<dyn Store>,
-    /// Its folder, unless it is the default one, or a database: its URL may hold a password.
+    /// Its folder, for commands. None for the default folder, and for a database, whose URL may
+    /// hold a password.
     folder: Option<PathBuf>,
     session: SessionId,
     setup: Setup,
@@ -109,6 +109,7 @@ impl<'a> OutputHook<'a> {
                 Ok(())
             }
             Value::Array(list) => list.iter_mut().try_for_each(|item| self.shorten(item)),
+            // Encoded images and documents are not text.
             Value::Object(fields) if is_media(fields.get("type")) => Ok(()),
             Value::Object(fields) => fields.values_mut().try_for_each(|item| self.shorten(item)),
             _ => Ok(()),
@@ -139,6 +140,7 @@ impl<'a> OutputHook<'a> {
         }
         let id = shown.stored.id();
         let view = shown.with_read_command(|line| opened.read_command(id, line));
+        // The command in the view may make it longer than the text.
         Ok(Some(view).filter(|view| view.len() < text.len()))
     }
 
@@ -147,7 +149,7 @@ impl<'a> OutputHook<'a> {
         let session = SessionId::new(format!("claude/{}", self.event.session_id));
         let mut setup = Setup::new(config.policy);
         setup.limits.window = Some(config.window.unwrap_or(WINDOW) / SHARE);
-        // The client has no retrieval tools of ours; the command takes their place.
+        // The client has no retrieval tools, so a view names a command instead.
         setup.retrieval = None;
         let given = self.common.store.store.clone().or(config.store);
         let place = StoreArgs {
@@ -169,13 +171,18 @@ impl OpenedStore {
     fn read_command(&self, id: &str, line: u64) -> String {
         let folder = self.folder.as_ref();
         let folder = folder.map_or(String::new(), |path| {
-            format!(" --store '{}'", path.display())
+            format!(" --store {}", quoted(&path.display().to_string()))
         });
-        let session = &self.session;
+        let session = quoted(self.session.as_str());
         format!(
-            "trimtab output read --session '{session}'{folder} {id} --offset {line} --limit {LINES}"
+            "trimtab output read --session {session}{folder} {id} --offset {line} --limit {LINES}"
         )
     }
+}
+
+/// Quotes a word for a shell.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 fn failed(error: &SessionError) -> Failure {
@@ -185,4 +192,25 @@ fn failed(error: &SessionError) -> Failure {
 fn is_media(kind: Option<&Value>) -> bool {
     let kind = kind.and_then(Value::as_str);
     kind.is_some_and(|kind| matches!(kind, "image" | "document" | "pdf" | "audio"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trimtab::store::MemoryStore;
+    use trimtab_engine::policy::Policy;
+
+    #[test]
+    fn read_command_quotes_session_and_folder_for_a_shell() {
+        let opened = OpenedStore {
+            store: Arc::new(MemoryStore::new()),
+            folder: Some(PathBuf::from("/home/o'brien/my store")),
+            session: SessionId::new("claude/a'b").unwrap(),
+            setup: Setup::new(Policy::preset("steady").unwrap()),
+        };
+        assert_eq!(
+            opened.read_command("abc", 7),
+            r"trimtab output read --session 'claude/a'\''b' --store '/home/o'\''brien/my store' abc --offset 7 --limit 200"
+        );
+    }
 }

@@ -20,7 +20,8 @@ use crate::verbs::chat::diff::{DiffLine, diff};
 const EVENT: &str = "PostToolUse";
 /// The end of the command that the hook runs.
 const COMMAND: &str = "hook claude";
-/// How long the client waits for the hook, in seconds: outputs of many MB take less than one.
+/// How long the client waits for the hook, in seconds. Outputs of many MB take less than one
+/// second.
 const TIMEOUT: u64 = 30;
 
 /// Adds the hook.
@@ -34,6 +35,7 @@ pub(super) fn install(
         {"type": "command", "command": command, "timeout": TIMEOUT},
     ]});
     let change = |entries: &mut Vec<Box<RawValue>>| -> serde_json::Result<()> {
+        // The path of this program may have changed since the hook was installed.
         entries.retain(|entry| !is_ours(entry));
         entries.push(RawValue::from_string(hook.to_string())?);
         Ok(())
@@ -99,7 +101,7 @@ fn edit(
     edit.report(common, terminal)
 }
 
-/// What became of a settings file.
+/// The result of editing a settings file.
 struct FileEdit {
     path: PathBuf,
     differs: bool,
@@ -162,7 +164,7 @@ fn changed(
     Ok(format!("{}\n", settings.write(0)))
 }
 
-/// Writes the file and keeps a copy of the old one; gives its path.
+/// Writes the file and keeps a copy of the old one. Returns the path of the copy.
 fn write(path: &Path, before: &str, after: &str) -> io::Result<Option<PathBuf>> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
@@ -171,8 +173,8 @@ fn write(path: &Path, before: &str, after: &str) -> io::Result<Option<PathBuf>> 
     if let Some(backup) = &backup {
         fs::copy(path, backup)?;
     }
-    // A new file takes the place of the old one, so that there is always a whole one. A link is
-    // followed, because settings are often linked from elsewhere.
+    // Rename a new file over the old one, so that the client never reads half a file. Follow a
+    // link, because settings are often linked from elsewhere.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let new = with_ending(&target, ".trimtab-new");
     fs::write(&new, after)?;
@@ -183,7 +185,7 @@ fn write(path: &Path, before: &str, after: &str) -> io::Result<Option<PathBuf>> 
     Ok(backup)
 }
 
-/// The first name for a copy that is free.
+/// The first unused name for a copy.
 fn free_name(path: &Path) -> PathBuf {
     let numbered = (1..).map(|number: u32| with_ending(path, &format!(".backup-{number}")));
     let mut free = numbered.filter(|name| !name.exists());

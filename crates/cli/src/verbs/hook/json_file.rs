@@ -1,5 +1,4 @@
-//! Edits a JSON file without touching what it does not have to: members keep their order and their
-//! bytes.
+//! Edits single members of a JSON file. All others keep their order and their bytes.
 
 use std::fmt;
 
@@ -43,7 +42,7 @@ impl OrderedObject {
         self.0.is_empty()
     }
 
-    /// As JSON, one member on a line, `depth` levels deep.
+    /// As JSON, one member per line, indented for `depth` levels.
     pub(super) fn write(&self, depth: usize) -> String {
         let members = self.0.iter().map(|(name, value)| {
             let name = serde_json::Value::from(name.as_str());
@@ -53,7 +52,7 @@ impl OrderedObject {
     }
 }
 
-/// A list as JSON, one entry on a line, `depth` levels deep.
+/// A list as JSON, one entry per line, indented for `depth` levels.
 pub(super) fn write_list(entries: &[&str], depth: usize) -> String {
     block(
         entries.iter().map(|&entry| entry.to_owned()),

@@ -61,10 +61,10 @@ pub const ABOUT: &str = "\
 Shorten the outputs of a client's tools before they enter its transcript.
 
 Claude Code runs a hook after each tool, and the hook may replace the output. `trimtab hook claude` \
-stores a large output whole and gives back a short view that names the command that reads the rest. \
+stores a large output in full and returns a short view, with the command that reads the rest. \
 The client's own transcript, gauge and compaction then work with the short view. No proxy is needed.
 
-If anything goes wrong, the hook answers nothing, and the client uses the output as it came.";
+If anything goes wrong, the hook answers nothing, and the client uses the original output.";
 
 /// The last part of its help.
 pub const EXAMPLES: &str = "\
@@ -87,7 +87,7 @@ pub fn run(args: &HookArgs, common: &CommonArgs, terminal: &mut Terminal) -> Res
     }
 }
 
-/// Answers one event. A failure is reported and otherwise ignored: the client goes on without us.
+/// Answers one event. A failure is only reported: the client continues with the original output.
 fn answer(common: &CommonArgs, terminal: &mut Terminal) {
     let mut event = String::new();
     let read = std::io::stdin().read_to_string(&mut event);
@@ -100,6 +100,6 @@ fn answer(common: &CommonArgs, terminal: &mut Terminal) {
             let _ = terminal.json(&answer);
         }
         Ok(None) => {}
-        Err(failure) => terminal.warn(&format!("the output stays as it came: {failure}")),
+        Err(failure) => terminal.warn(&format!("the output is not shortened: {failure}")),
     }
 }

@@ -13,13 +13,13 @@ pub(super) fn text(at: usize, message: &Message) -> String {
     let role = format!("{:?}", message.role).to_lowercase();
     let mut text = format!("{strong}message {at}, {role}{strong:#}\n");
     for part in &message.parts {
-        let (head, said) = shown(part);
+        let (head, body) = shown(part);
         let dim = style::DIM;
         // Writing into a String cannot fail.
         let _ = writeln!(text, "{dim}[{}]{dim:#}", visible_lines(&head));
-        let said = visible_lines(&said);
-        text.push_str(&said);
-        if !said.is_empty() && !said.ends_with('\n') {
+        let body = visible_lines(&body);
+        text.push_str(&body);
+        if !body.is_empty() && !body.ends_with('\n') {
             text.push('\n');
         }
     }

@@ -145,7 +145,7 @@ fn inspect(
             Ok(conversation) => {
                 let window = models.window(&conversation);
                 if let Some(longest) = &mut longest {
-                    longest.see(&name, &conversation, models);
+                    longest.consider(&name, &conversation, models);
                 }
                 let report = InspectReport::new(&name, &conversation, window);
                 // Free the memory before the next conversation is read.

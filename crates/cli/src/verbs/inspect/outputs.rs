@@ -66,7 +66,7 @@ pub struct RepeatedOutput {
 }
 
 /// Analyses the outputs of `window` with `weights` tokens each, of `total` tokens in all.
-pub fn look_at(
+pub fn summarise(
     window: &[&Message],
     weights: &[u64],
     positions: &MessagePositions,
@@ -96,7 +96,7 @@ pub fn look_at(
                 tokens,
                 share: tokens as f64 / total.max(1) as f64,
             });
-            if let Some(first) = seen.before(position, text) {
+            if let Some(first) = seen.first_copy(position, text) {
                 found.repeat(tokens, || RepeatedOutput {
                     message: position,
                     first,
@@ -133,7 +133,7 @@ fn keep_largest(largest: &mut Vec<LargeOutput>, tokens: u64, large: impl FnOnce(
 
 /// A call on one line: its command, its path, or else its arguments.
 fn gist(call: &Call) -> String {
-    const TELLING: [&str; 12] = [
+    const DESCRIPTIVE: [&str; 12] = [
         "command",
         "cmd",
         "script",
@@ -148,7 +148,7 @@ fn gist(call: &Call) -> String {
         "description",
     ];
     let arguments: Option<Value> = serde_json::from_str(&call.arguments).ok();
-    let told = TELLING
+    let described = DESCRIPTIVE
         .iter()
         .find_map(|name| match arguments.as_ref()?.get(name)? {
             Value::String(text) => Some(text.clone()),
@@ -159,8 +159,8 @@ fn gist(call: &Call) -> String {
             }
             _ => None,
         });
-    let told = told.unwrap_or_else(|| call.arguments.clone());
-    clipped(&on_one_line(&told), GIST).into_owned()
+    let described = described.unwrap_or_else(|| call.arguments.clone());
+    clipped(&on_one_line(&described), GIST).into_owned()
 }
 
 /// Finds repeated outputs.
@@ -182,11 +182,11 @@ enum SimilarOutputs<'a> {
 
 impl<'a> SeenOutputs<'a> {
     /// The position of the first copy of `text`; records `position` if there is none.
-    fn before(&mut self, position: usize, text: Cow<'a, str>) -> Option<usize> {
+    fn first_copy(&mut self, position: usize, text: Cow<'a, str>) -> Option<usize> {
         if text.is_empty() {
             return None;
         }
-        match self.alike.entry((text.len(), glance(&text))) {
+        match self.alike.entry((text.len(), tail_hash(&text))) {
             Entry::Vacant(new) => {
                 new.insert(SimilarOutputs::One(position, text));
                 return None;
@@ -214,7 +214,7 @@ impl<'a> SeenOutputs<'a> {
 }
 
 /// A hash of a few bytes from the end, where outputs of one tool differ most.
-fn glance(text: &str) -> u64 {
+fn tail_hash(text: &str) -> u64 {
     let tail = text.as_bytes().iter().rev().take(64);
     let mut hasher = DefaultHasher::new();
     tail.for_each(|&byte| hasher.write_u8(byte));

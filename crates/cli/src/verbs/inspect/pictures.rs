@@ -23,7 +23,7 @@ pub(super) struct LongestConversation {
     found: Option<PictureSource>,
 }
 
-/// What a picture is made from.
+/// The data of a picture.
 struct PictureSource {
     title: String,
     log: Vec<Arc<Message>>,
@@ -33,7 +33,7 @@ struct PictureSource {
 
 impl LongestConversation {
     /// Keeps a conversation if it is longer than those before.
-    pub(super) fn see(
+    pub(super) fn consider(
         &mut self,
         name: &str,
         conversation: &Conversation,
@@ -107,6 +107,7 @@ impl PictureSource {
         let (_, everything) = film_under(&log, &mut SendAll::default(), &settings);
         let others = parallel::map(others, |name| {
             let policy = Policy::preset(name).ok()?;
+            // A preset that cannot manage this conversation is left out of the picture.
             let (film, report) = replayed_film(&log, policy, &settings, tools).ok()?;
             let sizes = film.columns.iter().map(|column| column.tokens);
             Some(((*name).to_owned(), sizes.collect(), report))

@@ -128,7 +128,7 @@ impl InspectReport {
             regions,
             roles,
             usage,
-            outputs: outputs::look_at(&window, &outputs, &positions, tokens),
+            outputs: outputs::summarise(&window, &outputs, &positions, tokens),
             faults: faults::find(&window, &positions, conversation.form.dialect()),
         }
     }

@@ -75,11 +75,11 @@ fn window(text: &mut String, report: &InspectReport, (colour, width): (bool, usi
         let share = share.map_or_else(String::new, |size| {
             format!(" of {} ({})", grouped(size), percent(reported, size))
         });
-        let said = format!(
+        let line = format!(
             "the provider last reported {prompt} tokens{share}; the transcript has an estimated {}",
             grouped(tokens)
         );
-        let _ = writeln!(text, "{dim}{}{dim:#}", wrapped(&said, width, 0));
+        let _ = writeln!(text, "{dim}{}{dim:#}", wrapped(&line, width, 0));
     }
     if tokens == 0 {
         return;
@@ -240,14 +240,14 @@ fn repeats(text: &mut String, report: &InspectReport, width: usize) {
         return;
     }
     let strong = style::STRONG;
-    let said = format!(
+    let line = format!(
         "{} of {} repeat an earlier output, {} tokens ({})",
         outputs.repeated,
         report.counts.outputs,
         grouped(outputs.repeated_tokens),
         percent(outputs.repeated_tokens, report.window.tokens),
     );
-    let _ = writeln!(text, "\n{strong}repeated outputs{strong:#}\n{said}");
+    let _ = writeln!(text, "\n{strong}repeated outputs{strong:#}\n{line}");
     for repeat in &outputs.repeats {
         let front = format!(
             "{:>7} repeats {}, {} tokens: ",
@@ -274,8 +274,8 @@ fn faults(text: &mut String, report: &InspectReport, width: usize) {
     let number = counted(report.faults.len(), "fault");
     let _ = writeln!(text, "\n{bad}{number}{bad:#}: a provider would reject it");
     for fault in report.faults.iter().take(FAULTS) {
-        let said = format!("message {}: {}", fault.message, visible(&fault.text));
-        let _ = writeln!(text, "  {}", wrapped(&said, width.saturating_sub(2), 4));
+        let line = format!("message {}: {}", fault.message, visible(&fault.text));
+        let _ = writeln!(text, "  {}", wrapped(&line, width.saturating_sub(2), 4));
     }
     let rest = report.faults.len().saturating_sub(FAULTS);
     if rest > 0 {

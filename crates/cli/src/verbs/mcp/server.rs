@@ -109,6 +109,7 @@ impl McpServer {
     /// The session used last, followed by the others of its tenant.
     fn newest_sessions(&self) -> Vec<SessionId> {
         let mut sessions = self.store.sessions().unwrap_or_default();
+        // A session without outputs has nothing to read, even if it was used last.
         sessions.retain(|info| info.outputs > 0);
         sessions.sort_by_key(|info| std::cmp::Reverse((info.used, info.created)));
         let mut names = sessions.into_iter().map(|info| info.session);

@@ -111,18 +111,18 @@ fn rules(model: &ModelInfo) -> Vec<&'static str> {
             Some("reasoning is valid only with the messages before it: no late edits")
         }
     };
-    let said = |holds: bool, rule: &'static str| holds.then_some(rule);
+    let rule_if = |holds: bool, rule: &'static str| holds.then_some(rule);
     [
         binding,
-        said(
+        rule_if(
             rules.returns_reasoning,
             "reasoning must be sent back together with its calls",
         ),
-        said(
+        rule_if(
             rules.answer_may_overrun,
             "an answer that does not fit stops when the window is full",
         ),
-        said(
+        rule_if(
             rules.silent_overflow,
             "a prompt that is too long is truncated without an error",
         ),

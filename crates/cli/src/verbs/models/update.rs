@@ -28,7 +28,7 @@ pub(super) fn run(from: &str, common: &CommonArgs, terminal: &mut Terminal) -> R
         read(Path::new(from), terminal)?
     };
     let import =
-        Catalogue::from_registry(&json).map_err(|error| refused(from, &error.to_string()))?;
+        Catalogue::from_registry(&json).map_err(|error| bad_registry(from, &error.to_string()))?;
     let path = catalogue::own_path()?;
     // An unusable catalogue is replaced.
     let before = catalogue::load().unwrap_or_default();
@@ -87,7 +87,7 @@ fn read(file: &Path, terminal: &Terminal) -> Result<String, Failure> {
     let mut json = String::new();
     input
         .read_to_string(&mut json)
-        .map_err(|error| refused(&source::name(file), &error.to_string()))?;
+        .map_err(|error| bad_registry(&source::name(file), &error.to_string()))?;
     Ok(json)
 }
 
@@ -96,7 +96,7 @@ fn download(url: &str, common: &CommonArgs) -> Result<String, Failure> {
     let outgoing = settings::outgoing(&settings::load(common, &[])?)?;
     let failed = |why: String| Failure::WithHint {
         message: format!("{url}: {why}"),
-        hint: Some("download it by other means and give the file".to_owned()),
+        hint: Some("download the file with another tool, and give its path".to_owned()),
     };
     let answer = block_on(async {
         let http = HttpClient::new(outgoing);
@@ -106,14 +106,14 @@ fn download(url: &str, common: &CommonArgs) -> Result<String, Failure> {
     if !answer.status.is_success() {
         let to = match answer.header("location") {
             "" => String::new(),
-            to => format!(", which leads to {to}"),
+            to => format!(", which redirects to {to}"),
         };
         return Err(failed(format!("the server answers {}{to}", answer.status)));
     }
-    String::from_utf8(answer.body.into()).map_err(|_| refused(url, "it is not text in UTF-8"))
+    String::from_utf8(answer.body.into()).map_err(|_| bad_registry(url, "it is not text in UTF-8"))
 }
 
-fn refused(from: &str, why: &str) -> Failure {
+fn bad_registry(from: &str, why: &str) -> Failure {
     let (message, hint) = with_hint(why);
     let message = format!("{from}: {message}");
     Failure::Input { message, hint }

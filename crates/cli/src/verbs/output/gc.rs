@@ -66,6 +66,7 @@ pub fn run(
     let place = store.open()?;
     let (older_than, older_than_by_prefix) = match &args.tenant {
         None => (args.older_than, Vec::new()),
+        // Without a general age, sessions of other tenants are kept.
         Some(tenant) => (None, vec![(tenant_prefix(tenant), args.older_than)]),
     };
     let request = CollectOptions {

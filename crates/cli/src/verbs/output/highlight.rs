@@ -25,6 +25,7 @@ impl Highlight {
         let regex = RegexBuilder::new(&pattern)
             .multi_line(true)
             .case_insensitive(query.ignore_case)
+            // As in the search itself.
             .unicode(!query.pattern.is_ascii())
             .size_limit(PROGRAM_LIMIT)
             .build();

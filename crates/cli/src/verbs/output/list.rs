@@ -74,6 +74,7 @@ pub fn run(
 fn sessions(args: &OutputListArgs, place: &StoreLocation) -> Result<Vec<SessionId>, Failure> {
     if let Some(name) = &args.session {
         let session = place.session(name)?;
+        // An unknown session would look like one without outputs.
         place.known(&session)?;
         return Ok(vec![session]);
     }

@@ -63,7 +63,8 @@ Every output that the proxy or the library shortens is stored in full, byte for 
 that belongs to its session. These verbs give people and scripts access to the same store. A \
 unique prefix of a session's name or of a ref is enough; `put` and `erase` need full names.
 
-The store is a folder: --store, else TRIMTAB_STORE, else trimtab in the user's data folder. \
+The store is a folder or a database: --store, else TRIMTAB_STORE, else the folder trimtab in the \
+user's data folder. \
 Several processes may use it at the same time.";
 
 /// The last part of its help.

@@ -20,6 +20,7 @@ pub fn unique_name<'a>(
     let mut found: Vec<&str> = names.filter(|name| begins(name, given)).collect();
     found.sort_unstable();
     found.dedup();
+    // A full name counts even if other names begin with it.
     if let Some(same) = found.iter().find(|name| **name == given) {
         return Ok(Some(same));
     }

@@ -56,7 +56,7 @@ pub fn run(
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     let session = args.session.id()?;
-    // The input first: a store is not made for the sake of a file that is not there.
+    // Open the input first: a missing file must not create a store.
     let (mut input, progress) = open(&args.file, terminal)?;
     let place = store.make()?;
     let put = Put::from_reader(&args.call, &mut input)

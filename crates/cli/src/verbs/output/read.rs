@@ -49,7 +49,7 @@ Lines are numbered from 1, as the model sees them; --offset counts from 0, so --
 at the line numbered 61. With --raw the bytes are printed exactly as they were stored. Output of \
 any size is streamed, and reading a few lines at the end of a large output reads only those lines.
 
-On a terminal, control characters are shown as ^X, unless --raw is given.";
+On a terminal, control characters are escaped, unless --raw is given.";
 
 /// The last part of its help.
 pub const EXAMPLES: &str = "\
@@ -94,7 +94,7 @@ pub fn run(
         };
         printer.print(args)
     };
-    printed.map_err(|stop| stop.told(&place, &session, id))
+    printed.map_err(|stop| stop.into_failure(&place, &session, id))
 }
 
 fn binary(session: &SessionId, stored: &OpenOutput) -> Failure {
@@ -110,14 +110,14 @@ fn binary(session: &SessionId, stored: &OpenOutput) -> Failure {
     )
 }
 
-/// What ended the printing: the store, or where it goes to.
+/// The error that ended the printing: of the store, or of standard output.
 enum PrintStop {
     Store(Error),
     Out(io::Error),
 }
 
 impl PrintStop {
-    fn told(self, place: &StoreLocation, session: &SessionId, id: &str) -> Failure {
+    fn into_failure(self, place: &StoreLocation, session: &SessionId, id: &str) -> Failure {
         match self {
             Self::Store(error) => place.failed_on(session, id, &error),
             // Damage found while streaming arrives as an I/O error.
@@ -168,7 +168,7 @@ fn raw_lines(args: &OutputReadArgs, stored: &OpenOutput) -> Result<(), PrintStop
     Ok(out.flush()?)
 }
 
-/// The place of a line's first byte.
+/// The position of a line's first byte.
 fn start_of(stored: &OpenOutput, line: u64) -> Result<u64, Error> {
     let mut range = LineRange::new(line, 1);
     // Only the position of the line is needed.
@@ -187,6 +187,7 @@ impl OutputPrinter<'_> {
     fn print(&mut self, args: &OutputReadArgs) -> Result<(), PrintStop> {
         let end = args.offset.saturating_add(args.limit.unwrap_or(u64::MAX));
         let mut next = Some(args.offset);
+        // The first read happens even with --limit 0, so that an offset past the end is reported.
         while let Some(offset) = next.filter(|offset| *offset < end || *offset == args.offset) {
             let mut range = LineRange::new(offset, end - offset);
             if self.json {

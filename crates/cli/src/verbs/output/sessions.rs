@@ -11,7 +11,7 @@ use crate::exit::Failure;
 use crate::ui::columns::{Align, lined_up};
 use crate::ui::{Terminal, number, units};
 
-/// What the names of all sessions of the proxy start with.
+/// The prefix of the names of all sessions of the proxy.
 const PROXY_SESSIONS: &str = "proxy/";
 
 /// Runs the verb.
@@ -43,7 +43,7 @@ pub fn tenant(session: &str) -> Option<&str> {
     (!tenant.is_empty()).then_some(tenant)
 }
 
-/// What the names of a tenant's sessions start with.
+/// The prefix of the names of a tenant's sessions.
 pub fn tenant_prefix(tenant: &str) -> String {
     format!("{PROXY_SESSIONS}{tenant}/")
 }

@@ -75,7 +75,8 @@ impl StoreArgs {
         if has_blobs && matches!(place, StorePlace::Folder(_)) {
             return Err(Failure::input(
                 "--blobs needs a store in a database, and the store is a folder",
-                "give a postgres:// URL with --store, or leave out --blobs and TRIMTAB_BLOBS",
+                "give a postgres:// URL with --store, or remove --blobs, TRIMTAB_BLOBS and the setting \
+                 blobs; --blobs '' overrides them",
             ));
         }
         Ok(place.with_variables(key_handover::server_variables()))
@@ -85,6 +86,7 @@ impl StoreArgs {
     pub fn open(&self) -> Result<StoreLocation, Failure> {
         let place = self.place()?;
         match place.open() {
+            // Reading verbs must not create a store by mistake.
             Err(Error::Vanished { .. } | Error::NoTables) => Err(no_store(&place)),
             opened => located(place, opened),
         }
@@ -215,7 +217,7 @@ pub fn explain(place: &dyn Display, error: &Error) -> Failure {
         None => (text, None),
     };
     let at = |message: &str| format!("store at {place}: {message}");
-    let stuck = |message, hint| Failure::WithHint { message, hint };
+    let failed = |message, hint| Failure::WithHint { message, hint };
     match error {
         Error::PastEnd { line_count, .. } => Failure::input(
             message,
@@ -226,34 +228,35 @@ pub fn explain(place: &dyn Display, error: &Error) -> Failure {
         ),
         Error::BadUrl { .. } => Failure::input(message, hint.unwrap_or_default()),
         Error::NotAStore { .. } => {
-            Failure::input(message, "give the folder of a store with --store PATH")
+            let usual = || "give the folder of a store with --store PATH".to_owned();
+            Failure::input(message, hint.unwrap_or_else(usual))
         }
         Error::Input(_) => Failure::input(message, "give a file that can be read, or -"),
-        Error::Full => stuck(
+        Error::Full => failed(
             at(&message),
             Some("free disk space, or remove old sessions with `trimtab output gc`".to_owned()),
         ),
-        Error::ReadOnly => stuck(
+        Error::ReadOnly => failed(
             at("is read-only"),
             Some("stored outputs are readable; to write, use another --store".to_owned()),
         ),
-        Error::InUse { .. } => stuck(
+        Error::InUse { .. } => failed(
             message,
             Some("stop the proxy and other programs that use it, then try again".to_owned()),
         ),
-        Error::Damaged { .. } => stuck(
+        Error::Damaged { .. } => failed(
             at(&message),
             Some(
                 "`trimtab store check` reports what is lost, `trimtab store repair` saves the rest"
                     .to_owned(),
             ),
         ),
-        Error::Busy => stuck(at(&message), Some("try again in a moment".to_owned())),
+        Error::Busy => failed(at(&message), Some("try again in a moment".to_owned())),
         // These errors already name the file.
-        Error::Io { .. } => stuck(
+        Error::Io { .. } => failed(
             message,
             hint.or_else(|| Some("give a folder that can be written with --store PATH".to_owned())),
         ),
-        _ => stuck(at(&message), hint),
+        _ => failed(at(&message), hint),
     }
 }

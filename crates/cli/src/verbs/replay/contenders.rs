@@ -1,4 +1,4 @@
-//! What decides in a replay: presets, and what there is to compare them with.
+//! The rules under which a conversation is replayed: presets, and baselines to compare them with.
 
 use trimtab::engine::policy::Policy;
 use trimtab::replay::managed::ManagedSession;
@@ -12,16 +12,16 @@ use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::settings;
 
-/// Knows what later calls need. It is no preset: nothing that runs can know that.
+/// Knows what later calls need. Not a preset, because nothing can know that in advance.
 pub const ORACLE: &str = "oracle";
 /// Drops the oldest rounds when the window is full.
 pub const DROP_OLDEST: &str = "drop-oldest";
-/// The preset whose economies make a curve.
+/// The preset that `--curve` replays with several values of its economy.
 const CURVE: &str = "steady";
 
-/// Something that decides what is sent.
+/// A rule that decides what is sent.
 pub struct Contender {
-    /// What it is called in the report.
+    /// Its name in the report.
     pub name: String,
     /// True for a point of the curve.
     pub on_curve: bool,
@@ -35,7 +35,7 @@ enum ContenderRule {
 }
 
 impl Contender {
-    /// The managers to try; the one whose bill is least counts. Only the oracle has several.
+    /// The managers to try; the one with the smallest bill counts. Only the oracle has several.
     pub fn managers<'r>(
         &self,
         recorded: &'r RecordedSession,
@@ -56,14 +56,14 @@ impl Contender {
                 let oracle = |mark| Oracle::new(&recorded.needs, window, mark);
                 let boxed = |mark| Box::new(oracle(mark)) as Box<dyn WindowManager>;
                 let all = std::iter::once(Box::<SendAll>::default() as Box<dyn WindowManager>);
-                // Where everything fits, sending it may be cheapest.
+                // If everything fits, sending it may be cheapest.
                 all.chain(MARKS.map(boxed)).collect()
             }
         })
     }
 }
 
-/// What is asked for, each preset with what is set beside it.
+/// The contenders that the flags name. Other settings apply to each preset.
 pub fn contenders(args: &ReplayArgs, common: &CommonArgs) -> Result<Vec<Contender>, Failure> {
     let mut found = Vec::new();
     for economy in &args.curve {
@@ -79,6 +79,7 @@ pub fn contenders(args: &ReplayArgs, common: &CommonArgs) -> Result<Vec<Contende
             rule: ContenderRule::Preset(Box::new(policy)),
         });
     }
+    // The preset of the settings is replayed only if no flag names anything else.
     if args.compare.is_empty() && (args.preset.is_some() || found.is_empty()) {
         found.push(contender(args.preset.as_deref(), "--preset", common)?);
     }

@@ -10,13 +10,13 @@ use super::table::percent;
 use crate::picture::{SessionPicture, byline, escaped};
 use crate::ui::number::grouped;
 
-/// So many conversations get a plot of their own, the longest first.
+/// The maximum number of conversations with a plot, the longest first.
 const PLOTS: usize = 12;
-/// A plot of tokens shows so many windows at most: without management there is no end.
+/// The height of a plot of tokens, in windows. Unmanaged conversations grow without a limit.
 const WINDOWS: f64 = 1.5;
 
-/// The first seven are told apart by people who see fewer colours, too; the last is for what
-/// everything else is compared with.
+/// The first seven colours can also be distinguished by colour-blind people. The last one is for
+/// sending everything.
 const STYLE: &str = "\
 :root{--c0:#0072b2;--c1:#d55e00;--c2:#009e73;--c3:#b3528a;--c4:#2a93c9;--c5:#b97f00;--c6:#332288;\
 --c7:#777;--ink:#222;--soft:#555;--line:#ddd;--page:#fff}\
@@ -36,7 +36,7 @@ polyline{fill:none;stroke-width:1.5}.grid{stroke:var(--line)}\
 .wide pre,pre{overflow-x:auto;color:var(--soft)}.mark{stroke:var(--soft);stroke-dasharray:4 3}\
 @media(max-width:480px){svg text{font-size:16px}}";
 
-/// The page, with a picture of the longest conversation where there is one.
+/// The page, with a picture of the longest conversation if there is one.
 pub fn page(
     rows: &ReplayRows,
     settings: &ReplaySettings,
@@ -74,15 +74,15 @@ pub fn page(
         escaped(super::columns())
     );
     page.push_str(&faults(rows));
-    // One point is no plot.
+    // A single point needs no plot.
     if rows.presets.len() > 1 {
-        page.push_str("<h2>What is still there, against what it costs</h2>");
+        page.push_str("<h2>Calls that are ready, by cost</h2>");
         page.push_str(&trade(rows));
     }
     for distance in rows.distances() {
         let _ = write!(
             page,
-            "<p>{}: the oracle leaves {:.1} points more calls ready, for {:.3} less of the bill.</p>",
+            "<p>{}: with the oracle, {:.1} points more of the calls are ready, for {:.3} less of the bill.</p>",
             escaped(distance.name),
             distance.ready * 100.0,
             distance.effective,
@@ -150,13 +150,13 @@ fn table<'a>(first: &str, rows: impl Iterator<Item = (&'a str, &'a ReplayRow)>) 
 
 /// The first faults of each preset, in words.
 fn faults(rows: &ReplayRows) -> String {
-    let mut told = String::new();
+    let mut texts = String::new();
     for preset in &rows.presets {
         for text in preset.sum.report.fault_texts.iter().take(3) {
-            let _ = write!(told, "<p>{}: {}</p>", escaped(&preset.name), escaped(text));
+            let _ = write!(texts, "<p>{}: {}</p>", escaped(&preset.name), escaped(text));
         }
     }
-    told
+    texts
 }
 
 fn trade(rows: &ReplayRows) -> String {
@@ -168,7 +168,7 @@ fn trade(rows: &ReplayRows) -> String {
     let on_curve = rows.presets.iter().filter(|preset| preset.on_curve);
     let curve: Vec<(f64, f64)> = on_curve.filter_map(|preset| point(&preset.sum)).collect();
     let axes = PlotAxes {
-        title: "calls that are ready against what they cost",
+        title: "calls that are ready, by cost",
         x: "effective bill, 1 is sending everything",
         y: "calls ready, %",
         top: 110.0,
@@ -181,7 +181,7 @@ fn point(row: &ReplayRow) -> Option<(f64, f64)> {
     Some((row.effective_ratio(), row.ready_share()? * 100.0))
 }
 
-/// True if a preset is among the rows that sends everything: no line is needed for it then.
+/// True if one of the presets sends everything, so that it needs no additional line.
 fn sends_all(rows: &ReplayRows) -> bool {
     rows.presets.iter().any(|preset| preset.name == "none")
 }
@@ -256,7 +256,7 @@ fn over_calls(sizes: &[u64]) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// What became of each conversation under a preset, folded away.
+/// The results of each conversation under a preset, collapsed.
 fn conversations(preset: &PresetRows) -> String {
     let rows = preset.rows.iter();
     let named = rows.map(|row| (row.id.as_deref().unwrap_or_default(), row));

@@ -1,4 +1,4 @@
-//! Every conversation under everything that is compared, on several threads.
+//! Replays every conversation under every contender, on several threads.
 
 use trimtab::replay::manager::ManagerError;
 use trimtab::replay::{
@@ -10,17 +10,17 @@ use super::recorded_sessions::RecordedSession;
 use super::windows::{WindowWriter, line};
 use crate::ui::progress::Progress;
 
-/// A conversation under what decides, or sent as it came.
+/// One conversation under one contender, or with everything sent.
 pub struct ReplayJob<'a> {
     /// The conversation.
     pub recorded: &'a RecordedSession,
-    /// What decides; none for sending everything.
+    /// The contender; none for sending everything.
     pub contender: Option<&'a Contender>,
-    /// Its place among the windows that are written, where they are.
+    /// The position of its windows in the output file.
     pub place: usize,
 }
 
-/// What became of a job.
+/// The result of a job.
 #[derive(Default)]
 pub struct FinishedJob {
     /// The report.
@@ -29,7 +29,7 @@ pub struct FinishedJob {
     pub sizes: Vec<u64>,
 }
 
-/// Every conversation sent as it came, then under each contender.
+/// All jobs: every conversation with everything sent, then under each contender.
 pub fn jobs<'a>(
     conversations: &'a [RecordedSession],
     contenders: &'a [Contender],
@@ -46,7 +46,7 @@ pub fn jobs<'a>(
     pairs.collect()
 }
 
-/// Runs them all; what they gave is in their order.
+/// Runs all jobs. The results are in the order of the jobs.
 pub fn run(
     jobs: &[ReplayJob<'_>],
     settings: &ReplaySettings,
@@ -60,7 +60,7 @@ pub fn run(
     })
 }
 
-/// Runs one of them.
+/// Runs one job.
 pub(super) fn run_job(
     job: &ReplayJob<'_>,
     settings: &ReplaySettings,
@@ -75,11 +75,11 @@ pub(super) fn run_job(
     let tried = match managers {
         Ok(managers) => managers
             .into_iter()
-            .map(|mut manager| replayed(recorded, manager.as_mut(), settings, writes.is_some()))
+            .map(|mut manager| replay_under(recorded, manager.as_mut(), settings, writes.is_some()))
             .collect(),
-        Err(failed) => vec![refused(&failed)],
+        Err(failed) => vec![without_manager(&failed)],
     };
-    // Of several, the one that fits most windows, then the cheapest.
+    // The manager with the fewest windows that do not fit counts, then the cheapest.
     let best = |(done, _): &(FinishedJob, String)| (done.report.over, done.report.effective());
     let best = tried.into_iter().min_by_key(best);
     let (done, lines) = best.unwrap_or_default();
@@ -89,8 +89,8 @@ pub(super) fn run_job(
     done
 }
 
-/// A conversation under a manager, and its windows where they are to be written.
-fn replayed(
+/// Replays a conversation under a manager. Also returns its windows if they are to be written.
+fn replay_under(
     recorded: &RecordedSession,
     manager: &mut dyn WindowManager,
     settings: &ReplaySettings,
@@ -108,8 +108,8 @@ fn replayed(
     (FinishedJob { report, sizes }, lines)
 }
 
-/// There was no manager.
-fn refused(failed: &ManagerError) -> (FinishedJob, String) {
+/// The result if the manager could not be created.
+fn without_manager(failed: &ManagerError) -> (FinishedJob, String) {
     let report = ReplayReport {
         faults: 1,
         fault_texts: vec![failed.to_string()],

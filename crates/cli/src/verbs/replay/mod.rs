@@ -1,4 +1,4 @@
-//! `trimtab replay`: recorded sessions through a preset.
+//! `trimtab replay`: replays recorded sessions through a preset.
 
 pub mod contenders;
 pub mod html;
@@ -24,17 +24,16 @@ use crate::recorded_models::RecordedModels;
 use crate::ui::progress::Progress;
 use crate::ui::{Terminal, number};
 
-/// What `trimtab replay` takes.
+/// The arguments of `trimtab replay`.
 #[derive(Debug, clap::Args)]
 pub struct ReplayArgs {
-    /// Transcripts to replay; - is standard input
+    /// Transcripts to replay; - for standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// The preset that decides, or oracle or drop-oldest; without it the one of the settings, else
-    /// steady
+    /// The preset, or oracle or drop-oldest [default: the preset of the settings, else steady]
     #[arg(long, short, value_name = "PRESET")]
     pub preset: Option<String>,
-    /// Several presets, side by side
+    /// Compare several presets
     #[arg(
         long,
         value_name = "PRESETS",
@@ -53,10 +52,10 @@ pub struct ReplayArgs {
     /// The model's window in tokens (40000, 40k, 1M)
     #[arg(long, short, value_name = "TOKENS", value_parser = number::parse_tokens)]
     pub window: Option<u64>,
-    /// Take window and prices of this model
+    /// Use the window and the prices of this model
     #[arg(long, short, value_name = "MODEL")]
     pub model: Option<String>,
-    /// The rules that every window must meet
+    /// The dialect whose rules every window must meet
     #[arg(long, value_name = "DIALECT", default_value = "chat", value_parser = ["chat", "messages", "responses"])]
     pub dialect: String,
     /// Leave out conversations of fewer tokens (bytes / 4)
@@ -65,10 +64,10 @@ pub struct ReplayArgs {
     /// Leave out conversations of more tokens (bytes / 4)
     #[arg(long, value_name = "TOKENS", value_parser = number::parse_tokens)]
     pub max: Option<u64>,
-    /// Take the prompt cache to be cold whenever the user says something
+    /// Assume that the prompt cache is cold at the start of each turn
     #[arg(long)]
     pub cold_turns: bool,
-    /// Write every window to this file, a line for each call
+    /// Write every window to this file, one line per call
     #[arg(long, value_name = "OUT.jsonl")]
     pub windows: Option<PathBuf>,
     /// Write a page with plots to this file
@@ -79,39 +78,39 @@ pub struct ReplayArgs {
     pub all: bool,
 }
 
-/// What `trimtab replay --help` says first.
+/// The first part of `trimtab replay --help`.
 pub const ABOUT: &str = "\
 Replay recorded sessions call by call through a preset, as the proxy or an agent would do it.
 
-Tells what would have been sent at each call of the model, what that costs with a prompt cache, \
-and what the agent could have done with it: of the calls that took a text from an output and from \
-nowhere else, how many found it in their window, and what it would have cost to fetch the rest.
+The report shows what would have been sent at each call of the model, what that costs with a prompt \
+cache, and how useful it is: how many of the calls that took a text from an output, and from nothing \
+else, had that text in their window, and what it would have cost to fetch the rest.
 
-Summaries are the deterministic ones: no model is asked.";
+Summaries are written without a model.";
 
-/// What it says last.
+/// The last part of its help.
 pub const EXAMPLES: &str = "\
 Columns:
-  ready        calls that took text from outputs and found all of it in their window
-  effective    billed, with an extra call for what had to be fetched or was cut unseen
+  ready        calls that took text from outputs and had all of it in their window
+  effective    billed, plus an extra call for each text that had to be fetched or was cut unseen
   tokens       tokens sent; 1.00 is sending everything
-  billed       what they cost with a prompt cache; 1.00 is sending everything
-  cold         what they cost without one; 1.00 is sending everything
+  billed       their cost with a prompt cache; 1.00 is sending everything
+  cold         their cost without a cache; 1.00 is sending everything
   extends      windows that only add to the one before, so that the cache is read
   breaks       windows that change what was sent before, so that the cache is written again
-  own calls    calls of a model for summaries, for each 100 calls of the conversation
+  own calls    calls of a model for summaries, per 100 calls of the conversation
   over         windows that are larger than the model's
-  faults       windows that a provider would refuse, and calls for which there was no window
-  newest shown tokens of outputs that the model is shown when they come in
+  faults       windows that a provider would reject, and calls without a window
+  newest shown tokens of new outputs that the model is shown
   cut unseen   outputs that are cut before the model has seen them
   fresh, old   names and lines that calls took from the two newest outputs, or from older ones, \
 and that are in the window
-  in line      old names in the window that stand in their own line
-  lost         texts that are neither in the window nor behind a ref that it shows
+  in line      old names that the window shows in their original line
+  lost         texts that are neither in the window nor available through a ref in it
   fetches      outputs that had to be fetched
 
-Beside the presets there are, for comparison only:
-  oracle       knows what later calls need: no policy can be better, the report tells the distance
+Two more names are accepted, for comparison only:
+  oracle       knows what later calls need: no policy can be better, and the report shows the distance
   drop-oldest  drops the oldest rounds when the window is full
 
 Examples:
@@ -119,14 +118,14 @@ Examples:
   trimtab replay runs/*.jsonl --window 40k --compare refs,archive,steady,none
   trimtab replay runs/*.jsonl --window 40k --curve 2,4,8,16 --compare turns,refs,oracle --html out.html
   trimtab replay runs/*.jsonl --model claude-opus-5-5 --html out.html
-  trimtab replay session.jsonl --window 40k --windows out.jsonl what is sent at each call
+  trimtab replay session.jsonl --window 40k --windows out.jsonl write every window
   trimtab replay session.jsonl --window 40k --set ageing.cards.economy=8
   trimtab replay runs/*.jsonl --window 40k --json | jq .effective_ratio
 
-Exit codes: 0 done, 1 it failed, 2 the input or the arguments are wrong.
-The measures and the fields of --json and --windows are described in docs/replay.md.";
+Exit codes: 0 success, 1 failure, 2 wrong input or arguments.
+docs/replay.md describes the measures and the fields of --json and --windows.";
 
-/// What the columns mean, as the help has it.
+/// The explanation of the columns, from the help.
 pub fn columns() -> &'static str {
     let (columns, _) = EXAMPLES.split_once("\n\nExamples:").unwrap_or_default();
     columns
@@ -145,6 +144,7 @@ pub fn run(args: &ReplayArgs, common: &CommonArgs, terminal: &mut Terminal) -> R
         let hint = "give other files, or wider --min and --max";
         return Err(Failure::input("there is no conversation to replay", hint));
     }
+    // A window that all transcripts name is better than the default.
     if let Some(window) = read
         .common_window()
         .filter(|_| models.flagged_window().is_none())
@@ -189,7 +189,7 @@ fn create(path: &Path) -> Result<BufWriter<File>, Failure> {
     Ok(BufWriter::new(file))
 }
 
-/// Checks that a file can be written, without changing what is there.
+/// Checks that a file can be written, without changing it. A replay may take long.
 fn check_writable(path: &Path) -> Result<(), Failure> {
     let is_new = !path.exists();
     let opened = File::options().append(true).create(true).open(path);
@@ -214,8 +214,8 @@ fn conditions(args: &ReplayArgs, models: &RecordedModels) -> Result<ReplaySettin
         _ => Dialect::Chat,
     };
     if settings.window == 0 {
-        let hint = "give a window of at least some thousand tokens: --window 40k";
-        return Err(Failure::input("a window of 0 tokens holds nothing", hint));
+        let hint = "give a window of some thousand tokens, such as --window 40k";
+        return Err(Failure::input("the window has 0 tokens", hint));
     }
     Ok(settings)
 }

@@ -7,13 +7,13 @@ use super::jobs::{ReplayJob, run_job};
 use super::recorded_sessions::RecordedSession;
 use crate::picture::SessionPicture;
 
-/// The longest conversation under the first contender, beside the others. Its window and prices are
-/// those of its own model, so that `trimtab inspect --html` gives the same figures.
+/// The longest conversation under the first contender, compared with the others. Its window and
+/// prices are those of its own model, so that `trimtab inspect --html` gives the same figures.
 pub(super) fn longest(
     conversations: &[RecordedSession],
     contenders: &[Contender],
 ) -> Option<SessionPicture> {
-    // In reverse, because the last of equally long ones is taken, and the first is wanted.
+    // In reverse, because `max_by_key` returns the last of equal elements.
     let recorded = conversations.iter().rev();
     let recorded = recorded.max_by_key(|recorded| recorded.log.len())?;
     let settings = &recorded.settings;

@@ -18,23 +18,23 @@ use crate::verbs::inspect::unreadable;
 
 /// A conversation, ready to be replayed.
 pub struct RecordedSession {
-    /// Its name: what the transcript calls it, else the file and its number in it.
+    /// Its id in the transcript, else the name of the file and its number in it.
     pub id: String,
-    /// The messages as they came.
+    /// The original messages.
     pub log: Vec<Arc<Message>>,
     /// The tool definitions, measured.
     pub tools: Measure,
-    /// What its calls took from old outputs.
+    /// The texts that its calls took from old outputs.
     pub needs: Vec<Need>,
-    /// The conditions of a replay by its own model, unless flags name another.
+    /// The conditions of a replay with its own model, unless flags name another one.
     pub settings: ReplaySettings,
 }
 
-/// What was read.
+/// The result of reading all files.
 pub struct ReadTranscripts {
-    /// The conversations that are to be replayed.
+    /// The conversations to replay.
     pub conversations: Vec<RecordedSession>,
-    /// True if a file could not be read, which was told.
+    /// True if a file could not be read. The error has been printed.
     pub wrong: bool,
 }
 
@@ -47,7 +47,7 @@ impl ReadTranscripts {
     }
 }
 
-/// Reads all files. `settings` has the conditions that are not those of a model.
+/// Reads all files. `settings` has the conditions that do not depend on a model.
 pub fn all(
     args: &ReplayArgs,
     (models, settings): (&mut RecordedModels, &ReplaySettings),
@@ -58,7 +58,7 @@ pub fn all(
     for path in &args.files {
         match one(path, args, models, terminal, &mut found) {
             Ok(()) => {}
-            // One bad file does not keep the others from being replayed.
+            // Continue with the other files.
             Err(Failure::Input { message, hint }) => {
                 terminal.error(&message, hint.as_deref());
                 wrong = true;
@@ -66,6 +66,7 @@ pub fn all(
             Err(other) => return Err(other),
         }
     }
+    // Finding the needs compares every call with the outputs before it, so it is done in parallel.
     let conversations =
         trimtab::replay::parallel::map(&found, |recorded: &RecordedSession| RecordedSession {
             id: recorded.id.clone(),
@@ -142,7 +143,7 @@ fn recorded(
     }
 }
 
-/// A quarter of the bytes.
+/// The tokens of a conversation, estimated as a quarter of its bytes.
 fn tokens(log: &[Arc<Message>]) -> u64 {
     let all: Measure = log.iter().map(|message| Measure::of(message)).sum();
     let sizes = all.sizes();

@@ -1,4 +1,4 @@
-//! What was found, by preset and conversation.
+//! The results, by preset and conversation.
 
 use std::collections::BTreeSet;
 
@@ -10,19 +10,19 @@ use super::contenders::{Contender, ORACLE};
 use super::jobs::FinishedJob;
 use super::recorded_sessions::RecordedSession;
 
-/// What a preset made of a conversation, or of all of them.
+/// The result of a preset for one conversation, or for all of them.
 pub struct ReplayRow {
     /// The conversation; none for the sum.
     pub id: Option<String>,
-    /// What was found.
+    /// The measured figures.
     pub report: ReplayReport,
     /// Tokens of the window at each call; empty for the sum.
     pub sizes: Vec<u64>,
-    /// The same, with everything sent as it came.
+    /// The same figures with everything sent.
     pub all: ReplayReport,
 }
 
-/// One preset, or what it is compared with.
+/// The results of one contender.
 pub struct PresetRows {
     /// Its name.
     pub name: String,
@@ -30,28 +30,29 @@ pub struct PresetRows {
     pub on_curve: bool,
     /// Each conversation.
     pub rows: Vec<ReplayRow>,
-    /// All of them together that every preset could send.
+    /// The sum over the conversations that every preset could send.
     pub sum: ReplayRow,
 }
 
 /// All presets.
 pub struct ReplayRows {
-    /// In the order in which they were asked for.
+    /// The contenders, in the order of the flags.
     pub presets: Vec<PresetRows>,
-    /// Tokens at each call with everything sent as it came, by conversation.
+    /// Tokens at each call with everything sent, by conversation.
     pub all_sizes: Vec<Vec<u64>>,
-    /// The conversations that are left out of the sums: some preset had no window for a call of
-    /// theirs, and a call that is not sent costs nothing.
+    /// The conversations that are left out of the sums. Some preset had no window for one of their
+    /// calls, and a call that is not sent would count as free.
     pub left_out: Vec<String>,
 }
 
-/// Puts together what the jobs gave, in the order of [`jobs`](super::jobs::jobs).
+/// Combines the results of the jobs, which are in the order of [`jobs`](super::jobs::jobs).
 pub fn rows(
     conversations: &[RecordedSession],
     contenders: &[Contender],
     done: Vec<FinishedJob>,
 ) -> ReplayRows {
     let mut done = done.into_iter();
+    // The jobs without a contender come first.
     let all: Vec<FinishedJob> = done.by_ref().take(conversations.len()).collect();
     let mut found = Vec::new();
     for contender in contenders {
@@ -81,8 +82,8 @@ pub fn rows(
     }
 }
 
-/// Leaves conversations that some preset could not send out of all sums, and names them. Where
-/// none would be left, the sums stay as they are.
+/// Leaves conversations that some preset could not send out of all sums, and returns their names.
+/// If none would be left, the sums stay as they are.
 fn leave_out_unsent(presets: &mut [PresetRows]) -> Vec<String> {
     let every = presets.iter().flat_map(|preset| &preset.rows);
     let unsent = every.filter(|row| row.report.unsent > 0);
@@ -134,20 +135,20 @@ impl ReplayRow {
         1.0 - ratio(breaks, breaks + self.report.extended as f64)
     }
 
-    /// The bill with what it costs to get back what the windows lacked, as a multiple of sending
+    /// The bill, including the cost of fetching what the windows lacked, as a multiple of sending
     /// everything.
     pub fn effective_ratio(&self) -> f64 {
         let effective = self.report.effective().dollars();
         ratio(effective, self.all.billed.dollars())
     }
 
-    /// Calls of a model for summaries, for each 100 calls of the conversation.
+    /// Calls of a model for summaries, per 100 calls of the conversation.
     pub fn own_calls_per_100(&self) -> f64 {
         100.0 * ratio(self.report.own_calls as f64, self.report.calls as f64)
     }
 
-    /// The share of calls that found in their window what they took from outputs; none if no call
-    /// took anything.
+    /// The share of calls whose windows contained everything that they took from outputs; none if
+    /// no call took anything.
     pub fn ready_share(&self) -> Option<f64> {
         let needing = self.report.needing;
         (needing > 0).then(|| self.report.ready as f64 / needing as f64)
@@ -174,18 +175,18 @@ struct RowLine<'a> {
     own_calls_per_100: f64,
 }
 
-/// How far a preset is from the oracle.
+/// The distance of a preset from the oracle.
 pub struct OracleDistance<'a> {
     /// The preset.
     pub name: &'a str,
-    /// The share of calls that the oracle leaves ready beyond it.
+    /// The share of calls that are ready only with the oracle.
     pub ready: f64,
-    /// What it costs beyond the oracle, as a share of sending everything.
+    /// The additional cost, as a share of sending everything.
     pub effective: f64,
 }
 
 impl ReplayRows {
-    /// How far every preset is from the oracle, where that was asked for.
+    /// The distance of every preset from the oracle, if the oracle was replayed.
     pub fn distances(&self) -> Vec<OracleDistance<'_>> {
         let Some(oracle) = self.presets.iter().find(|preset| preset.name == ORACLE) else {
             return Vec::new();

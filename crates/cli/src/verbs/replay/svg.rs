@@ -10,33 +10,33 @@ const LEFT: f64 = 52.0;
 const BOTTOM: f64 = 40.0;
 const TOP: f64 = 12.0;
 const RIGHT: f64 = 16.0;
-/// How many colours there are; names beyond begin anew.
+/// The number of colours. Further series start again with the first.
 pub const COLOURS: usize = 8;
 
-/// The colour of the thing with this number, as CSS.
+/// The colour of a series by its number, as CSS.
 pub fn colour(number: usize) -> String {
     format!("var(--c{})", number % COLOURS)
 }
 
 /// A line or a point with its name.
 pub struct PlotSeries {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Its points.
     pub points: Vec<(f64, f64)>,
 }
 
-/// How a plot is labelled, and what it shows.
+/// The labels and limits of a plot.
 pub struct PlotAxes<'a> {
-    /// What it is, for those who cannot see it.
+    /// A description for screen readers.
     pub title: &'a str,
-    /// Below.
+    /// The label of the horizontal axis.
     pub x: &'a str,
-    /// At the side.
+    /// The label of the vertical axis.
     pub y: &'a str,
-    /// The upper end of y: what is higher is not shown.
+    /// The upper end of the vertical axis. Higher points are not shown.
     pub top: f64,
-    /// A line across, with its name.
+    /// A horizontal line with its label.
     pub mark: Option<(f64, &'a str)>,
 }
 
@@ -69,6 +69,7 @@ pub fn lines(series: &[PlotSeries], axes: &PlotAxes<'_>) -> String {
     let mut svg = begin(&frame, axes);
     for (number, one) in series.iter().enumerate() {
         let mut path = String::new();
+        // Without management, lines leave the plot at its upper end.
         let shown = one.points.iter().filter(|point| point.1 <= frame.y);
         for (x, y) in shown.map(|point| frame.place(*point)) {
             let _ = write!(path, "{x:.1},{y:.1} ");
@@ -98,7 +99,7 @@ pub fn points(series: &[PlotSeries], curve: &[(f64, f64)], axes: &PlotAxes<'_>) 
     );
     for (number, one) in series.iter().enumerate() {
         for (x, y) in one.points.iter().map(|point| frame.place(*point)) {
-            // Above and below in turn, so that neighbours keep out of each other's way.
+            // Labels are alternately above and below, so that neighbours do not overlap.
             let side = if number.is_multiple_of(2) {
                 -10.0
             } else {
@@ -192,9 +193,9 @@ mod tests {
 
     #[test]
     fn figures_of_an_axis_are_short() {
-        let told = |end: f64| ticks(end).into_iter().map(figure).collect::<Vec<_>>();
-        assert_eq!(told(1.05), ["0", "0.25", "0.5", "0.75", "1"]);
-        assert_eq!(told(80_000.0), ["0", "20k", "40k", "60k", "80k"]);
+        let shown = |end: f64| ticks(end).into_iter().map(figure).collect::<Vec<_>>();
+        assert_eq!(shown(1.05), ["0", "0.25", "0.5", "0.75", "1"]);
+        assert_eq!(shown(80_000.0), ["0", "20k", "40k", "60k", "80k"]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What people read.
+//! The report as text.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use crate::ui::columns::{Align, lined_up};
 use crate::ui::number::grouped;
 use crate::ui::visible::visible;
 
-/// So many breaks of one conversation are listed.
+/// The maximum number of listed breaks of a conversation.
 const BREAKS: usize = 12;
 
 /// The report as text.
@@ -31,8 +31,8 @@ pub fn text(rows: &ReplayRows, settings: &ReplaySettings, every: bool) -> String
     text.push_str(&distances(rows));
     for preset in &rows.presets {
         let faults = preset.rows.iter().flat_map(|row| &row.report.fault_texts);
-        for told in faults.take(3) {
-            let _ = writeln!(text, "{}: {}", preset.name, visible(told));
+        for text_of_fault in faults.take(3) {
+            let _ = writeln!(text, "{}: {}", preset.name, visible(text_of_fault));
         }
     }
     if rows.all_sizes.len() == 1 && rows.presets.len() == 1 {
@@ -46,7 +46,7 @@ fn counted(conversations: usize) -> String {
     format!("{conversations} conversation{plural}")
 }
 
-/// Which conversations are not in the sums.
+/// The line that names conversations which are not in the sums.
 fn left_out(rows: &ReplayRows) -> String {
     if rows.left_out.is_empty() {
         return String::new();
@@ -59,13 +59,13 @@ fn left_out(rows: &ReplayRows) -> String {
     )
 }
 
-/// How far the presets are from the oracle.
+/// The distances of the presets from the oracle.
 fn distances(rows: &ReplayRows) -> String {
     let mut text = String::new();
     for distance in rows.distances() {
         let _ = writeln!(
             text,
-            "{}: the oracle leaves {:.1} points more calls ready, for {:.3} less of the bill",
+            "{}: with the oracle, {:.1} points more of the calls are ready, for {:.3} less of the bill",
             distance.name,
             distance.ready * 100.0,
             distance.effective,
@@ -166,7 +166,7 @@ fn need_line(name: &str, row: &ReplayRow) -> [String; 10] {
     ]
 }
 
-/// A share in percent; a dash where there is nothing to share.
+/// A share in percent; a dash if the whole is 0.
 pub(super) fn percent(of: u64, whole: u64) -> String {
     if whole == 0 {
         return "-".to_owned();
@@ -174,7 +174,7 @@ pub(super) fn percent(of: u64, whole: u64) -> String {
     format!("{:.1} %", of as f64 / whole as f64 * 100.0)
 }
 
-/// Where the windows of the only conversation do not extend the one before.
+/// The calls of the only conversation whose windows do not extend the previous one.
 fn breaks(rows: &ReplayRows) -> String {
     let Some(row) = rows.presets.first().and_then(|preset| preset.rows.first()) else {
         return String::new();

@@ -1,4 +1,4 @@
-//! What is sent at each call, a line each.
+//! Writes the window of each call, one per line.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,20 +10,20 @@ use serde_json::value::RawValue;
 use trimtab::replay::ReplayStep;
 use trimtab_wire::chat;
 
-/// Writes the windows of conversations in their order, whichever is done first.
+/// Writes the windows of conversations in their order, independent of which is replayed first.
 pub struct WindowWriter(Mutex<WindowWriterState>);
 
 struct WindowWriterState {
     file: BufWriter<File>,
-    /// The conversation whose turn it is.
+    /// The conversation to write next.
     next: usize,
-    /// Those that are done before their turn.
+    /// Conversations that were replayed before their turn.
     waiting: BTreeMap<usize, Vec<u8>>,
     failed: Option<io::Error>,
 }
 
 impl WindowWriter {
-    /// To a file.
+    /// Writes to `file`.
     pub fn new(file: BufWriter<File>) -> Self {
         Self(Mutex::new(WindowWriterState {
             file,
@@ -33,7 +33,7 @@ impl WindowWriter {
         }))
     }
 
-    /// Takes the lines of the conversation at `place`.
+    /// Adds the lines of the conversation at `place`.
     pub fn write(&self, place: usize, lines: Vec<u8>) {
         if let Ok(mut state) = self.0.lock() {
             state.waiting.insert(place, lines);
@@ -41,7 +41,7 @@ impl WindowWriter {
         }
     }
 
-    /// Ends the file; fails if any of it could not be written.
+    /// Completes the file. Fails if any part of it could not be written.
     pub fn finish(self) -> io::Result<()> {
         let mut state = self
             .0

@@ -51,6 +51,7 @@ pub fn pointing(url: &str, upstreams: &[UpstreamConfig]) -> String {
         let dialects = provider.dialects();
         let takes = |upstream: &&UpstreamConfig| dialects.iter().any(|one| upstream.takes(*one));
         let taking = upstreams.iter().filter(takes);
+        // The shortest prefix gives the simplest base URL.
         let Some(upstream) = taking.min_by_key(|upstream| upstream.prefix.len()) else {
             continue;
         };

@@ -50,8 +50,10 @@ with the client's key; the proxy needs no key. A request goes only to an upstrea
 dialect, and is refused if there is none.
 
 The proxy prints one line per request on standard error: a short one on a terminal (time in UTC, \
-session, model, tokens of the original and of the sent prompt). If standard error is no terminal, \
-every line is a JSON object. With --json the objects of requests go to standard output. SIGHUP reloads the settings without dropping streams. \
+session, model, tokens of the original and of the sent prompt). If standard error is not a terminal, \
+every line is a JSON object. With --json the objects of requests go to standard output.
+
+SIGHUP reloads the settings without dropping streams. \
 SIGTERM and Ctrl-C let open streams finish; a second signal ends them.
 
 Settings come from the table [proxy] of the user's file or of the file that --config names, from \
@@ -96,8 +98,10 @@ pub fn run(args: &ServeArgs, common: &CommonArgs, terminal: &mut Terminal) -> Re
         }
         tokio::select! {
             () = running.shutdown() => {}
+            // A second signal ends the open streams.
             () = orders.stop() => {}
         }
+        // Streams that ended during the shutdown have sent their records since.
         while let Ok(record) = log.try_recv() {
             print(&record, &mut savings, common, terminal)?;
         }

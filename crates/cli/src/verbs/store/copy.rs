@@ -61,6 +61,7 @@ pub fn run(
     let copied = copy_store(source.as_ref(), target.as_ref(), &mut |_| bar.advance());
     bar.finish();
     let done = copied.map_err(|error| match error {
+        // These concern the target only. Others may come from either store.
         Error::NotEmpty | Error::OtherSession { .. } => explain(&to, &error),
         error => explain(&format!("{from} or {to}"), &error),
     })?;

@@ -29,13 +29,13 @@ pub(super) async fn run(
     loop {
         tokio::select! {
             ended = child.wait() => return Ok(code(ended?)),
-            signal = signals.next() => hand_on(&child, signal),
+            signal = signals.next() => forward(&child, signal),
         }
     }
 }
 
 /// The output of a command with these arguments; none if it fails.
-pub(super) fn printed(name: &OsStr, args: &[&str]) -> Option<String> {
+pub(super) fn output_of(name: &OsStr, args: &[&str]) -> Option<String> {
     let mut command = std::process::Command::new(name);
     for secret in key_handover::own_secrets() {
         command.env_remove(secret);
@@ -108,7 +108,7 @@ impl ChildSignals {
 }
 
 #[cfg(unix)]
-fn hand_on(child: &Child, signal: ForwardedSignal) {
+fn forward(child: &Child, signal: ForwardedSignal) {
     let id = child.id().and_then(|id| i32::try_from(id).ok());
     let id = id.and_then(rustix::process::Pid::from_raw);
     if let (Some(id), Some(signal)) = (id, signal) {
@@ -134,4 +134,4 @@ impl ChildSignals {
 }
 
 #[cfg(not(unix))]
-fn hand_on(_: &Child, (): ()) {}
+fn forward(_: &Child, (): ()) {}

@@ -124,7 +124,7 @@ pub(super) fn setup(
     command: &str,
     rest: &[OsString],
     asked: &[String],
-    around: &ClientSurroundings<'_>,
+    surroundings: &ClientSurroundings<'_>,
 ) -> Result<ClientSetup, Failure> {
     // The client may be given with a path.
     let name = Path::new(command).file_stem();
@@ -137,15 +137,15 @@ pub(super) fn setup(
     if asked.is_empty() {
         let known = CLIENTS.iter().find(|client| client.command == name);
         match known.map_or(WrapMethod::Sure(any), |client| client.method) {
-            WrapMethod::Sure(way) => way(around, &mut setup),
-            WrapMethod::Unsure(way) => way(around, &mut setup)?,
+            WrapMethod::Sure(way) => way(surroundings, &mut setup),
+            WrapMethod::Unsure(way) => way(surroundings, &mut setup)?,
         }
     } else {
         let pairs: Result<_, _> = asked.iter().map(|text| parse(text)).collect();
         setup.env = pairs?;
     }
     // The longest prefix wins, so these do not shadow redirected addresses.
-    setup.upstreams.extend(upstreams(around));
+    setup.upstreams.extend(upstreams(surroundings));
     Ok(setup)
 }
 
@@ -159,13 +159,16 @@ fn any(_: &ClientSurroundings<'_>, setup: &mut ClientSetup) {
     }
 }
 
-fn qwen(around: &ClientSurroundings<'_>, setup: &mut ClientSetup) {
-    any(around, setup);
-    qwen_models(around, setup);
+fn qwen(surroundings: &ClientSurroundings<'_>, setup: &mut ClientSetup) {
+    any(surroundings, setup);
+    qwen_models(surroundings, setup);
 }
 
-fn claude(around: &ClientSurroundings<'_>, setup: &mut ClientSetup) -> Result<(), Failure> {
-    if let Some(cloud) = CLAUDE_CLOUDS.into_iter().find(|name| around.is_set(name)) {
+fn claude(surroundings: &ClientSurroundings<'_>, setup: &mut ClientSetup) -> Result<(), Failure> {
+    if let Some(cloud) = CLAUDE_CLOUDS
+        .into_iter()
+        .find(|name| surroundings.is_set(name))
+    {
         return Err(Failure::input(
             format!("claude uses a cloud API that the proxy does not support: {cloud} is set"),
             format!("unset {cloud} to use Anthropic's API or a compatible gateway"),
@@ -173,21 +176,21 @@ fn claude(around: &ClientSurroundings<'_>, setup: &mut ClientSetup) -> Result<()
     }
     setup.set("ANTHROPIC_BASE_URL", URL);
     // The settings files override the environment, and later files override earlier ones.
-    let home = around.folder("CLAUDE_CONFIG_DIR", ".claude");
+    let home = surroundings.folder("CLAUDE_CONFIG_DIR", ".claude");
     let files = [
         home.join("settings.json"),
         ".claude/settings.json".into(),
         ".claude/settings.local.json".into(),
     ];
     let named = files.iter().rev().find_map(|file| {
-        let address = around
+        let address = surroundings
             .json(file)?
             .pointer("/env/ANTHROPIC_BASE_URL")?
             .clone();
         Some((file, address.as_str()?.to_owned()))
     });
     if let Some((file, base)) = named {
-        let address = setup.redirect(around, &base, &file.display().to_string());
+        let address = setup.redirect(surroundings, &base, &file.display().to_string());
         let settings = serde_json::json!({"env": {"ANTHROPIC_BASE_URL": address}});
         setup.pass(["--settings", &settings.to_string()]);
     }
@@ -195,9 +198,9 @@ fn claude(around: &ClientSurroundings<'_>, setup: &mut ClientSetup) -> Result<()
 }
 
 /// Points Gemini CLI at its path.
-fn gemini(around: &ClientSurroundings<'_>, setup: &mut ClientSetup) {
+fn gemini(surroundings: &ClientSurroundings<'_>, setup: &mut ClientSetup) {
     setup.set(GEMINI_VARIABLE, &format!("{URL}{GEMINI_PATH}"));
-    let set = (around.variable)(GEMINI_VARIABLE);
+    let set = (surroundings.variable)(GEMINI_VARIABLE);
     let (name, url) = match &set {
         Some(url) => (GEMINI_VARIABLE, url.as_str()),
         None => ("gemini", GEMINI),
@@ -208,9 +211,9 @@ fn gemini(around: &ClientSurroundings<'_>, setup: &mut ClientSetup) {
     });
 }
 
-fn copilot(around: &ClientSurroundings<'_>, setup: &mut ClientSetup) -> Result<(), Failure> {
+fn copilot(surroundings: &ClientSurroundings<'_>, setup: &mut ClientSetup) -> Result<(), Failure> {
     let name = "COPILOT_PROVIDER_BASE_URL";
-    let Some(base) = (around.variable)(name) else {
+    let Some(base) = (surroundings.variable)(name) else {
         return Err(Failure::input(
             "copilot uses GitHub's own models, which do not go through a proxy",
             format!(
@@ -219,7 +222,7 @@ fn copilot(around: &ClientSurroundings<'_>, setup: &mut ClientSetup) -> Result<(
             ),
         ));
     };
-    let address = setup.redirect(around, &base, name);
+    let address = setup.redirect(surroundings, &base, name);
     setup.set(name, &address);
     // Windows can be managed over HTTP only.
     setup.set("COPILOT_PROVIDER_TRANSPORT", "http");
@@ -227,11 +230,11 @@ fn copilot(around: &ClientSurroundings<'_>, setup: &mut ClientSetup) -> Result<(
 }
 
 /// The servers that the environment names, which become the proxy's upstreams.
-fn upstreams(around: &ClientSurroundings<'_>) -> Vec<UpstreamConfig> {
+fn upstreams(surroundings: &ClientSurroundings<'_>) -> Vec<UpstreamConfig> {
     let set = |provider: Provider| {
         let names = BASES.into_iter().filter(|(_, of)| *of == provider);
         let mut urls = names.filter_map(|(name, _)| {
-            let url = (around.variable)(name)?;
+            let url = (surroundings.variable)(name)?;
             Some(UpstreamConfig::new(name, url).for_dialects(provider.dialects().iter().copied()))
         });
         urls.next()

@@ -13,12 +13,12 @@ const OPENAI: &str = "openai";
 const CHATGPT: &str = "https://chatgpt.com/backend-api/codex";
 
 pub(super) fn codex(
-    around: &ClientSurroundings<'_>,
+    surroundings: &ClientSurroundings<'_>,
     setup: &mut ClientSetup,
 ) -> Result<(), Failure> {
-    let home = around.folder("CODEX_HOME", ".codex");
+    let home = surroundings.folder("CODEX_HOME", ".codex");
     let file = home.join("config.toml");
-    let config = around.toml(&file).unwrap_or_default();
+    let config = surroundings.toml(&file).unwrap_or_default();
     let from = file.display().to_string();
     let provider = provider(&config);
     let own = config
@@ -26,7 +26,7 @@ pub(super) fn codex(
         .and_then(|all| all.get(provider)?.get("base_url")?.as_str());
     // A custom provider keeps its name, because Codex resumes a chat only with the same provider.
     if let Some(base) = own {
-        let address = setup.redirect(around, base, &from);
+        let address = setup.redirect(surroundings, base, &from);
         let flag = format!(
             "model_providers.{}.base_url=\"{address}\"",
             quoted(provider)
@@ -44,10 +44,10 @@ pub(super) fn codex(
     }
     let set = config.get("openai_base_url").and_then(Value::as_str);
     let address = if let Some(base) = set {
-        setup.redirect(around, base, &from)
+        setup.redirect(surroundings, base, &from)
     // Accounts use another server than API keys.
-    } else if is_chatgpt_login(around.json(&home.join("auth.json")).as_ref()) {
-        setup.redirect(around, CHATGPT, "Codex's ChatGPT login")
+    } else if is_chatgpt_login(surroundings.json(&home.join("auth.json")).as_ref()) {
+        setup.redirect(surroundings, CHATGPT, "Codex's ChatGPT login")
     } else {
         format!("{URL}/v1")
     };

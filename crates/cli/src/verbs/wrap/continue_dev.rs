@@ -11,17 +11,17 @@ const BASE: &str = "apiBase";
 const PROVIDER: &str = "provider";
 
 pub(super) fn continue_dev(
-    around: &ClientSurroundings<'_>,
+    surroundings: &ClientSurroundings<'_>,
     setup: &mut ClientSetup,
 ) -> Result<(), Failure> {
-    let folder = around.folder("CONTINUE_GLOBAL_DIR", ".continue");
+    let folder = surroundings.folder("CONTINUE_GLOBAL_DIR", ".continue");
     let given = setup.user_args.iter().position(|arg| arg == "--config");
     let named = given
         .and_then(|at| setup.user_args.get(at + 1))
         .map(PathBuf::from);
     let file = named.unwrap_or_else(|| folder.join("config.yaml"));
     let from = file.display().to_string();
-    let Some(text) = (around.read)(&file) else {
+    let Some(text) = (surroundings.read)(&file) else {
         return Err(Failure::input(
             format!("cannot read {from}"),
             "wrap needs the settings of Continue in a file: name it with --config after cn",
@@ -34,7 +34,7 @@ pub(super) fn continue_dev(
             .drain(at..(at + 2).min(setup.user_args.len()));
     }
     let text = with_addresses(&text, |provider, base| match (provider, base) {
-        (_, Some(base)) => Some(setup.redirect(around, base, &from)),
+        (_, Some(base)) => Some(setup.redirect(surroundings, base, &from)),
         ("anthropic" | "openai", None) => Some(format!("{URL}/v1")),
         _ => None,
     });
@@ -88,6 +88,7 @@ fn items(text: &str) -> Vec<Vec<&str>> {
     for line in text.lines() {
         let content = line.trim_start();
         let indent = line.len() - content.len();
+        // Deeper lines and empty lines belong to the element above them.
         let is_inside = content.is_empty() || dash.is_some_and(|dash| indent > dash);
         if !is_inside && (dash.is_some() || content.starts_with("- ")) {
             items.push(Vec::new());

@@ -16,19 +16,19 @@ const QWEN_SYSTEM: &str = "QWEN_CODE_SYSTEM_SETTINGS_PATH";
 const QWEN_SYSTEM_FILE: &str = "/etc/qwen-code/settings.json";
 
 /// pi: an extension that changes the addresses of its providers.
-pub(super) fn pi(around: &ClientSurroundings<'_>, setup: &mut ClientSetup) {
-    let file = around
+pub(super) fn pi(surroundings: &ClientSurroundings<'_>, setup: &mut ClientSetup) {
+    let file = surroundings
         .folder("PI_CODING_AGENT_DIR", ".pi/agent")
         .join("models.json");
     let mut addresses = vec![
         ("anthropic".to_owned(), URL.to_owned()),
         ("openai".to_owned(), format!("{URL}/v1")),
     ];
-    let models = around.json(&file).unwrap_or_default();
+    let models = surroundings.json(&file).unwrap_or_default();
     let own = models.get("providers").and_then(Value::as_object);
     for (name, provider) in own.into_iter().flatten() {
         if let Some(base) = provider.get("baseUrl").and_then(Value::as_str) {
-            let address = setup.redirect(around, base, &file.display().to_string());
+            let address = setup.redirect(surroundings, base, &file.display().to_string());
             // A provider in models.json may override a built-in one.
             addresses.retain(|(known, _)| known != name);
             addresses.push((name.clone(), address));
@@ -46,15 +46,15 @@ pub(super) fn pi(around: &ClientSurroundings<'_>, setup: &mut ClientSetup) {
 
 /// Cline: a copy of its providers.
 pub(super) fn cline(
-    around: &ClientSurroundings<'_>,
+    surroundings: &ClientSurroundings<'_>,
     setup: &mut ClientSetup,
 ) -> Result<(), Failure> {
-    let data = around.folder("CLINE_DATA_DIR", ".cline/data");
-    let named = (around.variable)(CLINE_PROVIDERS).map(PathBuf::from);
+    let data = surroundings.folder("CLINE_DATA_DIR", ".cline/data");
+    let named = (surroundings.variable)(CLINE_PROVIDERS).map(PathBuf::from);
     let file = named.unwrap_or_else(|| data.join("settings").join("providers.json"));
-    let mut providers = around.json(&file).unwrap_or_default();
+    let mut providers = surroundings.json(&file).unwrap_or_default();
     let from = file.display().to_string();
-    if setup.redirect_all(around, &mut providers, ("baseUrl", &from)) == 0 {
+    if setup.redirect_all(surroundings, &mut providers, ("baseUrl", &from)) == 0 {
         return Err(Failure::input(
             format!("{from} contains no address, and Cline's own providers have fixed ones"),
             "set one up first, for example: cline auth -p openai -k KEY -m MODEL -b \
@@ -71,16 +71,17 @@ pub(super) fn cline(
 }
 
 /// Qwen Code: system settings, which override the user's, with the models of the user's settings.
-pub(super) fn qwen_models(around: &ClientSurroundings<'_>, setup: &mut ClientSetup) {
-    let file = around.folder("HOME", "").join(".qwen/settings.json");
-    let settings = around.json(&file).unwrap_or_default();
+pub(super) fn qwen_models(surroundings: &ClientSurroundings<'_>, setup: &mut ClientSetup) {
+    let file = surroundings.folder("HOME", "").join(".qwen/settings.json");
+    let settings = surroundings.json(&file).unwrap_or_default();
     let mut models = settings.get("modelProviders").cloned().unwrap_or_default();
     let from = file.display().to_string();
-    if setup.redirect_all(around, &mut models, ("baseUrl", &from)) == 0 {
+    if setup.redirect_all(surroundings, &mut models, ("baseUrl", &from)) == 0 {
         return;
     }
-    let system = (around.variable)(QWEN_SYSTEM).unwrap_or_else(|| QWEN_SYSTEM_FILE.to_owned());
-    let system = around.json(Path::new(&system));
+    let system =
+        (surroundings.variable)(QWEN_SYSTEM).unwrap_or_else(|| QWEN_SYSTEM_FILE.to_owned());
+    let system = surroundings.json(Path::new(&system));
     // Our file replaces the system settings, so keep their content.
     let mut settings = system
         .and_then(|it| it.as_object().cloned())
@@ -93,17 +94,17 @@ pub(super) fn qwen_models(around: &ClientSurroundings<'_>, setup: &mut ClientSet
 
 /// Factory's droid: settings with the user's own models, merged over its settings.
 pub(super) fn droid(
-    around: &ClientSurroundings<'_>,
+    surroundings: &ClientSurroundings<'_>,
     setup: &mut ClientSetup,
 ) -> Result<(), Failure> {
-    let file = around
+    let file = surroundings
         .folder("FACTORY_HOME_OVERRIDE", "")
         .join(".factory")
         .join("settings.json");
-    let settings = around.json(&file).unwrap_or_default();
+    let settings = surroundings.json(&file).unwrap_or_default();
     let mut models = settings.get("customModels").cloned().unwrap_or_default();
     let from = file.display().to_string();
-    if setup.redirect_all(around, &mut models, ("baseUrl", &from)) == 0 {
+    if setup.redirect_all(surroundings, &mut models, ("baseUrl", &from)) == 0 {
         return Err(Failure::input(
             format!(
                 "{from} has no customModels, and Factory's own models do not go through a proxy"
@@ -127,13 +128,16 @@ pub(super) fn droid(
 
 /// Mistral's vibe: its providers in a variable.
 pub(super) fn vibe(
-    around: &ClientSurroundings<'_>,
+    surroundings: &ClientSurroundings<'_>,
     setup: &mut ClientSetup,
 ) -> Result<(), Failure> {
-    let user = around.folder("VIBE_HOME", ".vibe").join("config.toml");
+    let user = surroundings
+        .folder("VIBE_HOME", ".vibe")
+        .join("config.toml");
     let project = Path::new(".vibe").join("config.toml");
+    // The file of the project takes precedence.
     let found = [project, user.clone()].into_iter().find_map(|file| {
-        let providers = around.toml(&file)?.get("providers")?.clone();
+        let providers = surroundings.toml(&file)?.get("providers")?.clone();
         Some((file, providers))
     });
     let from = found
@@ -142,7 +146,7 @@ pub(super) fn vibe(
         .display()
         .to_string();
     let mut providers = found.map(|(_, providers)| providers).unwrap_or_default();
-    if setup.redirect_all(around, &mut providers, ("api_base", &from)) == 0 {
+    if setup.redirect_all(surroundings, &mut providers, ("api_base", &from)) == 0 {
         return Err(Failure::input(
             format!("{from} contains no provider"),
             "add your provider to it as [[providers]], with name, api_base and api_key_env_var",

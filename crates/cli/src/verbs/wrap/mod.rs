@@ -68,7 +68,7 @@ read, or only the variables of --env.
 
 If one of these variables is already set, or the client's settings name an address, the proxy \
 sends requests there, unless --upstream or the settings of trimtab say otherwise. An address other \
-than the provider's own is printed at startup.
+than the provider's own is output_of at startup.
 
 Options for trimtab come before the client; everything after it belongs to the client.";
 
@@ -97,6 +97,7 @@ pub fn run(args: &WrapArgs, common: &CommonArgs, terminal: &mut Terminal) -> Res
     let code = block_on(async {
         let has_upstreams = !resolved.proxy.upstreams.is_empty();
         let plan = planned(name, rest, &args.env, has_upstreams)?;
+        // Flags and settings of Trimtab take precedence over addresses of the client.
         if resolved.proxy.upstreams.is_empty() {
             resolved.proxy.upstreams.clone_from(&plan.upstreams);
             resolved.upstreams_from = None;
@@ -151,14 +152,14 @@ fn planned(
 ) -> Result<ClientSetup, Failure> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let read = |path: &Path| std::fs::read_to_string(path).ok();
-    let ask = |args: &[&str]| child::printed(name, args);
-    let around = ClientSurroundings {
+    let ask = |args: &[&str]| child::output_of(name, args);
+    let surroundings = ClientSurroundings {
         variable: &variable,
         read: &read,
         ask: &ask,
         has_upstreams,
     };
-    setup(&name.to_string_lossy(), rest, asked, &around)
+    setup(&name.to_string_lossy(), rest, asked, &surroundings)
 }
 
 /// Lists the known clients.
@@ -181,5 +182,5 @@ fn list(common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
 }
 
 fn no_client() -> Failure {
-    Failure::input("which client?", "trimtab wrap claude, for example")
+    Failure::input("no client is given", "for example: trimtab wrap claude")
 }

@@ -13,8 +13,8 @@ const BASE: &str = "baseURL";
 /// The providers whose addresses the proxy knows.
 const PROVIDERS: [&str; 2] = ["anthropic", "openai"];
 
-pub(super) fn opencode(around: &ClientSurroundings<'_>, setup: &mut ClientSetup) {
-    let set = (around.variable)(CONTENT);
+pub(super) fn opencode(surroundings: &ClientSurroundings<'_>, setup: &mut ClientSetup) {
+    let set = (surroundings.variable)(CONTENT);
     let mut content = set.as_deref().map_or_else(
         || json!({}),
         |text| serde_json::from_str(text).unwrap_or_else(|_| json!({})),
@@ -23,9 +23,10 @@ pub(super) fn opencode(around: &ClientSurroundings<'_>, setup: &mut ClientSetup)
         .map(|name| (name.to_owned(), Value::from(format!("{URL}/v1"))))
         .into_iter()
         .collect();
-    for (name, base) in own_addresses(around) {
+    // An address in the settings of the user replaces the default one.
+    for (name, base) in own_addresses(surroundings) {
         let from = format!("the provider {name} of opencode");
-        let address = setup.redirect(around, &base, &from);
+        let address = setup.redirect(surroundings, &base, &from);
         addresses.insert(name, Value::from(address));
     }
     for (name, address) in addresses {
@@ -35,14 +36,14 @@ pub(super) fn opencode(around: &ClientSurroundings<'_>, setup: &mut ClientSetup)
 }
 
 /// The addresses in the user's settings. Only opencode itself can merge its many settings files.
-/// Running it takes seconds, so this is skipped if there can be no addresses.
-fn own_addresses(around: &ClientSurroundings<'_>) -> Vec<(String, String)> {
-    let names_one = |file: PathBuf| (around.read)(&file).is_some_and(|text| text.contains(BASE));
-    // Starting opencode takes seconds. Skip it if no file mentions an address.
-    if !around.is_set(CONTENT) && !files(around).into_iter().any(names_one) {
+/// Starting it takes seconds, so it is not started if no file mentions an address.
+fn own_addresses(surroundings: &ClientSurroundings<'_>) -> Vec<(String, String)> {
+    let names_one =
+        |file: PathBuf| (surroundings.read)(&file).is_some_and(|text| text.contains(BASE));
+    if !surroundings.is_set(CONTENT) && !files(surroundings).into_iter().any(names_one) {
         return Vec::new();
     }
-    let config = (around.ask)(&["debug", "config"]);
+    let config = (surroundings.ask)(&["debug", "config"]);
     let config = config.and_then(|text| serde_json::from_str::<Value>(&text).ok());
     let providers = config
         .as_ref()
@@ -58,8 +59,10 @@ fn own_addresses(around: &ClientSurroundings<'_>) -> Vec<(String, String)> {
 }
 
 /// The files that opencode may read.
-fn files(around: &ClientSurroundings<'_>) -> Vec<PathBuf> {
-    let global = around.folder("XDG_CONFIG_HOME", ".config").join("opencode");
+fn files(surroundings: &ClientSurroundings<'_>) -> Vec<PathBuf> {
+    let global = surroundings
+        .folder("XDG_CONFIG_HOME", ".config")
+        .join("opencode");
     let mut folders = vec![global];
     let here = std::env::current_dir().unwrap_or_default();
     for folder in here.ancestors() {
@@ -70,7 +73,7 @@ fn files(around: &ClientSurroundings<'_>) -> Vec<PathBuf> {
     let files = folders
         .iter()
         .flat_map(|folder| names.map(|name| folder.join(name)));
-    let own = (around.variable)("OPENCODE_CONFIG").map(PathBuf::from);
+    let own = (surroundings.variable)("OPENCODE_CONFIG").map(PathBuf::from);
     files.chain(own).collect()
 }
 

@@ -76,17 +76,18 @@ impl ClientSetup {
     }
 
     /// The address at the proxy that replaces `base`, an address from the client's settings. `from`
-    /// names who set it.
+    /// names the source of the setting.
     pub(super) fn redirect(
         &mut self,
-        around: &ClientSurroundings<'_>,
+        surroundings: &ClientSurroundings<'_>,
         base: &str,
         from: &str,
     ) -> String {
         // Our own settings decide where requests go; keep only the version, which clients expect.
-        if around.has_upstreams {
+        if surroundings.has_upstreams {
             return format!("{URL}{}", version(base));
         }
+        // Several models often share one server.
         let known = self.upstreams.iter().find(|known| known.url == base);
         if let Some(known) = known.filter(|known| !known.prefix.is_empty()) {
             return format!("{URL}{}", known.prefix);
@@ -102,7 +103,7 @@ impl ClientSetup {
     /// Redirects the address in every field of this name, at any depth. Returns their number.
     pub(super) fn redirect_all(
         &mut self,
-        around: &ClientSurroundings<'_>,
+        surroundings: &ClientSurroundings<'_>,
         value: &mut Value,
         (field, from): (&str, &str),
     ) -> usize {
@@ -110,7 +111,7 @@ impl ClientSetup {
             Value::Array(list) => {
                 let inside = list.iter_mut();
                 inside
-                    .map(|one| self.redirect_all(around, one, (field, from)))
+                    .map(|one| self.redirect_all(surroundings, one, (field, from)))
                     .sum()
             }
             Value::Object(fields) => {
@@ -118,10 +119,10 @@ impl ClientSetup {
                 inside
                     .map(|(name, value)| match value {
                         Value::String(base) if name == field && is_address(base) => {
-                            *base = self.redirect(around, base, from);
+                            *base = self.redirect(surroundings, base, from);
                             1
                         }
-                        other => self.redirect_all(around, other, (field, from)),
+                        other => self.redirect_all(surroundings, other, (field, from)),
                     })
                     .sum()
             }
@@ -136,6 +137,7 @@ impl ClientSetup {
             .as_ref()
             .map(|folder| folder.path().display().to_string());
         let path = path.unwrap_or_else(|| FOLDER.to_owned());
+        // The address is known only now, because the proxy listens on a free port.
         let fill = |text: &mut String| *text = text.replace(URL, url).replace(FOLDER, &path);
         self.env.iter_mut().for_each(|(_, value)| fill(value));
         self.args.iter_mut().for_each(fill);

@@ -3,7 +3,7 @@
 use crate::run::{Home, finish};
 
 #[test]
-fn no_store() {
+fn missing_store_is_an_error() {
     let home = Home::new();
     let told = "error: no store at STORE\n\
          hint: give its folder with --store PATH or TRIMTAB_STORE; `trimtab output put` creates \
@@ -42,7 +42,7 @@ fn foreign_folder_is_left_untouched() {
 }
 
 #[test]
-fn unknown_refs_and_sessions() {
+fn unknown_refs_and_sessions_are_rejected() {
     let home = Home::new();
     let id = home.put(b"mine");
     home.run_with(&["output", "put", "-s", "t", "-"], b"theirs");
@@ -84,7 +84,7 @@ fn offset_past_the_end_is_an_error() {
 }
 
 #[test]
-fn bad_patterns() {
+fn bad_patterns_are_rejected() {
     let home = Home::new();
     let id = home.put(b"one\ntwo");
     let done = home.run(&["output", "grep", "-s", "s", &id, "a(", "--regex"]);
@@ -116,7 +116,7 @@ fn bad_patterns() {
 }
 
 #[test]
-fn a_binary_output_is_not_printed_as_lines() {
+fn binary_output_is_not_printed_as_lines() {
     let home = Home::new();
     let id = home.put(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0");
     let told = format!(
@@ -139,7 +139,7 @@ fn unreadable_files_are_errors() {
 }
 
 #[test]
-fn wrong_arguments() {
+fn wrong_arguments_are_rejected() {
     let home = Home::new();
     for (args, told) in [
         (

@@ -100,7 +100,7 @@ fn list_and_sessions_show_all_entries() {
 }
 
 #[test]
-fn read_numbers_the_lines() {
+fn lines_are_printed_with_their_numbers() {
     let home = Home::new();
     let id = home.put(LINES);
     let read = ["output", "read", "--session", "s", &id];
@@ -118,7 +118,7 @@ fn read_numbers_the_lines() {
 }
 
 #[test]
-fn raw_is_byte_for_byte() {
+fn raw_flag_prints_the_stored_bytes() {
     let home = Home::new();
     let bytes: Vec<u8> = (0..200_000_u32)
         .flat_map(|n| (n.wrapping_mul(2_654_435_761)).to_le_bytes())
@@ -144,7 +144,7 @@ fn raw_is_byte_for_byte() {
 }
 
 #[test]
-fn a_long_line_is_printed_whole() {
+fn long_line_is_printed_whole() {
     let home = Home::new();
     let line = "0123456789".repeat(30_000);
     let id = home.put(format!("a\n{line}\nz").as_bytes());

@@ -63,7 +63,7 @@ pub(in crate::folder) fn insert_blob(
     Ok(db.last_insert_rowid())
 }
 
-/// Replaces a damaged image.
+/// Replaces a damaged image. The file of the damaged one has no row then, so collection removes it.
 pub(in crate::folder) fn replace_blob(db: &Connection, id: i64, image: &OutputImage) -> Result<()> {
     let update = "UPDATE blobs SET byte_size = ?2, newlines = ?3, outline = ?4, seal = ?5,
          file = ?6, image = ?7 WHERE id = ?1";
@@ -101,6 +101,7 @@ fn blob_from(row: &Row<'_>) -> rusqlite::Result<Option<BlobRow>> {
         return Ok(None);
     };
     let outline = digest.and_then(|digest| ImageOutline::decode(digest, sizes, &spans).ok());
+    // A damaged name must not lead to another file.
     let whole = outline.filter(|outline| {
         seal == blob_seal(outline, file.as_deref()) && file.as_deref().is_none_or(is_random_name)
     });

@@ -41,6 +41,7 @@ pub(in crate::folder) fn references(db: &Connection, session: i64) -> Result<Vec
 }
 
 pub(in crate::folder) fn insert_reference(db: &Connection, row: &RefRow) -> Result<()> {
+    // REPLACE, because a damaged row may have the same key.
     let insert = "INSERT OR REPLACE INTO refs
          (session, id, number, blob, text, call, tool, media_type, created, seal)
          VALUES (:session, :id, :number, :blob, :text, :call, :tool, :media_type, :created, :seal)";

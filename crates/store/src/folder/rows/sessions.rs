@@ -83,6 +83,8 @@ pub(in crate::folder) fn children(db: &Connection, row: i64) -> Result<Vec<Sessi
 /// The session, created if necessary and marked as used. The caller saves it.
 pub(in crate::folder) fn used(db: &Connection, id: &SessionId, now: u64) -> Result<SessionRow> {
     if let Some(mut row) = session(db, id)? {
+        // The clock may go back. The last use never does, or collection would take the session for
+        // old.
         row.used = row.used.max(now);
         return Ok(row);
     }
@@ -96,6 +98,7 @@ pub(in crate::folder) fn insert_session(
     secret: SessionSecret,
     now: u64,
 ) -> Result<SessionRow> {
+    // The seal depends on the number of the row, which is known only after the insert.
     let insert = "INSERT INTO sessions (name, secret, created, used, puts, log, journal, seal)
          VALUES (?1, ?2, 0, 0, 0, 0, 0, x'')";
     execute(db, insert, params![id.as_str(), secret.as_bytes()])?;

@@ -41,14 +41,14 @@ impl FakeMachine {
                 .find(|(known, _)| Path::new(known) == path);
             found.map(|(_, text)| text.clone())
         };
-        let around = ClientSurroundings {
+        let surroundings = ClientSurroundings {
             variable: &variable,
             read: &read,
             ask: &|_| self.printed.clone(),
             has_upstreams: self.has_upstreams,
         };
         let args: Vec<OsString> = self.args.iter().map(OsString::from).collect();
-        setup(command, &args, &[], &around)
+        setup(command, &args, &[], &surroundings)
     }
 
     fn setup(&self, command: &str) -> ClientSetup {
