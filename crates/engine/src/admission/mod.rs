@@ -228,7 +228,10 @@ fn cut_to_shape(
             ..given
         }
     };
-    shortened(view(text, &Shape::Structure(shape), &given)).filter(|cut| pays(cut))
+    // A view never exceeds its cap. If even the cap pays, the view need not be measured again.
+    let cap_pays = cap.saturating_add(room.first_ref) < call.weigh(&whole);
+    let cut = shortened(view(text, &Shape::Structure(shape), &given));
+    cut.filter(|cut| (room.window_is_known && cap_pays) || pays(cut))
 }
 
 /// The text of a view that omits something. Views borrow the text if they omit nothing.

@@ -6,14 +6,14 @@
 //! counts one such case, so that the number of tokens is roughly a weighted sum.
 //!
 //! ASCII is read by a state machine without branches ([`transitions`]), because a processor cannot
-//! predict where words end.
+//! predict where words end. Long texts are read two bytes at a time.
 
 mod transitions;
 
 use super::script;
 use transitions::{
-    AFTER_LETTER_BEYOND, AFTER_SIGN, CORRECTIONS, COUNTERS, LINE_START, TEXT_START, TextState,
-    transition,
+    AFTER_LETTER_BEYOND, AFTER_SIGN, CORRECTIONS, COUNTER_PAIRS, COUNTERS, LINE_START, TEXT_START,
+    TextState, counters_of, transition, transition_pair,
 };
 
 /// The number of features.
@@ -129,21 +129,13 @@ impl Features {
             } else {
                 counter.read(block);
             }
+            counter.count_neighbours(block.as_bytes());
         }
-        let bytes = text.as_bytes();
-        // Both features are about a byte and the one before it. Counting them here keeps the
-        // previous byte out of the states, whose number would multiply. `&` instead of `&&` avoids
-        // a branch.
-        let upper = |a: u8, b: u8| a.is_ascii_uppercase() & b.is_ascii_uppercase();
-        counter.add(Feature::UpperInside, count_pairs(bytes, upper));
-        let same = |a: u8, b: u8| (a == b) & a.is_ascii_punctuation();
-        counter.add(Feature::PunctuationSame, count_pairs(bytes, same));
         counter.finish()
     }
 }
 
 /// Counts the features of consecutive texts.
-#[derive(Clone)]
 struct FeatureCounter {
     state: TextState,
     counts: [u32; COUNTERS],
@@ -184,26 +176,45 @@ impl FeatureCounter {
         let texts = [first, second, third, fourth].map(str::as_bytes);
         // The division moves to the next safe place, so the four parts differ in length. They are
         // read together up to the shortest, and the rests one after the other.
-        let shortest = texts.map(<[u8]>::len).into_iter().min().unwrap_or(0);
-        let [a, b, c, d] = texts.map(|text| text.split_at_checked(shortest).unwrap_or((&[], text)));
-        let mut counters: [Self; 4] = Default::default();
-        let [one, two, three, four] = &mut counters;
-        for (((a, b), c), d) in a.0.iter().zip(b.0).zip(c.0).zip(d.0) {
-            one.read_byte(*a);
-            two.read_byte(*b);
-            three.read_byte(*c);
-            four.read_byte(*d);
+        let shortest = texts.map(<[u8]>::len).into_iter().min().unwrap_or(0) / 2 * 2;
+        let texts = texts.map(|text| text.split_at_checked(shortest).unwrap_or((&[], text)));
+        let [a, b, c, d] = texts.map(|(start, _)| start.as_chunks::<2>().0);
+        // The states are apart from the counts, so that they stay in registers.
+        let mut states = [TEXT_START; 4];
+        let mut counts = [[0; COUNTER_PAIRS]; 4];
+        let ([s, t, u, v], [one, two, three, four]) = (&mut states, &mut counts);
+        for (((a, b), c), d) in a.iter().zip(b).zip(c).zip(d) {
+            *s = count_pair(one, *s, *a);
+            *t = count_pair(two, *t, *b);
+            *u = count_pair(three, *u, *c);
+            *v = count_pair(four, *v, *d);
         }
-        for (counter, rest) in counters.iter_mut().zip([a.1, b.1, c.1, d.1]) {
+        for (state, (_, rest)) in states.iter().zip(texts) {
+            self.state = *state;
             for byte in rest {
-                counter.read_byte(*byte);
+                self.read_byte(*byte);
             }
         }
-        for counter in &counters {
-            for (sum, count) in self.counts.iter_mut().zip(&counter.counts) {
-                *sum = sum.saturating_add(*count);
+        let [one, two, three, four] = &counts;
+        let sums = one.iter().zip(two).zip(three).zip(four);
+        let sums = sums.map(|(((a, b), c), d)| a + b + c + d);
+        for (pair, times) in sums.enumerate().filter(|(_, times)| *times > 0) {
+            for counter in counters_of(pair) {
+                if let Some(sum) = self.counts.get_mut(counter) {
+                    *sum = sum.saturating_add(times);
+                }
             }
         }
+    }
+
+    /// Counts the features that are about a byte and the one before it. This keeps the previous
+    /// byte out of the states, whose number would multiply. No such pair is divided by [`divide`].
+    fn count_neighbours(&mut self, bytes: &[u8]) {
+        // `&` instead of `&&` avoids a branch.
+        let upper = |a: u8, b: u8| a.is_ascii_uppercase() & b.is_ascii_uppercase();
+        self.add(Feature::UpperInside, count_pairs(bytes, upper));
+        let same = |a: u8, b: u8| (a == b) & a.is_ascii_punctuation();
+        self.add(Feature::PunctuationSame, count_pairs(bytes, same));
     }
 
     #[inline]
@@ -276,6 +287,17 @@ impl FeatureCounter {
         }
         Features(features)
     }
+}
+
+/// Counts the transitions of two ASCII bytes, and returns the state after them.
+#[inline]
+fn count_pair(counts: &mut [u32; COUNTER_PAIRS], state: TextState, bytes: [u8; 2]) -> TextState {
+    let (state, pair) = transition_pair(state, bytes);
+    // The number of a pair is a byte, so the compiler drops this check.
+    if let Some(count) = counts.get_mut(usize::from(pair)) {
+        *count = count.wrapping_add(1);
+    }
+    state
 }
 
 /// Divides a text at the first place from byte `at` on where the pieces before and after do not

@@ -14,7 +14,19 @@ const CHANGES_OF_EACH: usize = 8;
 /// The hits of every file that come before the rest of any file.
 const HITS_OF_EACH: usize = 3;
 
-/// The waves for a text of a format; `marks` are the lines that look like errors.
+/// False for formats in which words that look like errors mean nothing.
+pub(super) fn wants_errors(kind: OutputFormat) -> bool {
+    match kind {
+        OutputFormat::Diff | OutputFormat::Code | OutputFormat::Hits => false,
+        OutputFormat::Table { .. }
+        | OutputFormat::Log
+        | OutputFormat::Json
+        | OutputFormat::Plain => true,
+    }
+}
+
+/// The waves for a text of a format; `marks` are the lines that look like errors, if the format
+/// [wants](wants_errors) them.
 pub(super) fn waves<'a>(
     kind: OutputFormat,
     lines: &'a TextLines<'_>,
@@ -51,7 +63,6 @@ pub(super) fn waves<'a>(
             head(90),
             tail(100),
         ],
-        // In a program, words that look like errors mean nothing.
         OutputFormat::Code => vec![
             wave(50, definitions(lines)),
             head(65),

@@ -131,7 +131,11 @@ fn by_lines(text: &str, request: &CutRequest<'_>) -> Option<ShortenedView> {
     let kind = output_format::detect_lines(text);
     let lines = &TextLines::new(text);
     let folds = fold::Folds::of(lines, kind);
-    let marks = errors::find_errors(lines);
+    let marks = if line_waves::wants_errors(kind) {
+        errors::find_errors(lines)
+    } else {
+        Vec::new()
+    };
     // The marker is written last, when its figures are known. Its longest form is reserved before.
     let reserve = (request.measure)(&marker::longest_marker(lines, request.stored)) + 1;
     let mut room = request.cap.checked_sub(reserve)?;

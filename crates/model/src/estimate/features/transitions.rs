@@ -1,4 +1,4 @@
-//! The state machine that reads ASCII text: one table lookup per byte.
+//! The state machine that reads ASCII text: one table lookup per byte, or per two bytes.
 //!
 //! A state is what the next byte depends on: the kind of the piece that the previous byte belongs
 //! to, and as much of its length as matters. Each transition increments one counter. Most counters
@@ -325,4 +325,93 @@ pub(super) fn transition(state: TextState, byte: u8) -> (TextState, usize) {
     let entry = TRANSITIONS.get(at % TRANSITIONS.len());
     let [counter, next] = entry.copied().unwrap_or_default().to_le_bytes();
     (TextState(next), usize::from(counter) % COUNTERS)
+}
+
+/// The number of pairs of classes.
+const CLASS_PAIRS: usize = CLASSES.len() * CLASSES.len();
+/// The number of pairs of ASCII bytes, as numbers of two bytes. Half of them do not occur.
+const BYTE_PAIRS: usize = 1 << 15;
+/// Two transitions increment one of 249 pairs of counters, so that the number of a pair fits a byte.
+pub(super) const COUNTER_PAIRS: usize = 256;
+
+/// The tables for two transitions in one step.
+struct PairTables {
+    /// The pair of classes of each pair of bytes.
+    classes: [u8; BYTE_PAIRS],
+    /// The next state (in the upper half) and the pair of counters, by state and pair of classes.
+    transitions: [u16; STATES * CLASS_PAIRS],
+    /// The two counters of each pair.
+    counters: [[u8; 2]; COUNTER_PAIRS],
+}
+
+#[expect(
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    reason = "the compiler evaluates it, and checks the positions; all numbers are below 256"
+)]
+static PAIR_TABLES: PairTables = {
+    let mut tables = PairTables {
+        classes: [0; BYTE_PAIRS],
+        transitions: [0; STATES * CLASS_PAIRS],
+        counters: [[UNCOUNTED as u8; 2]; COUNTER_PAIRS],
+    };
+    let mut bytes = 0;
+    while bytes < BYTE_PAIRS {
+        let [first, second] = (bytes as u16).to_le_bytes();
+        tables.classes[bytes] =
+            class_of(first) as u8 * CLASSES.len() as u8 + class_of(second) as u8;
+        bytes += 1;
+    }
+    // The pair of each two counters that occurred already. Pair 0 is not used.
+    let mut pair_of = [[0_u8; COUNTERS]; COUNTERS];
+    let (mut pairs, mut at) = (0, 0);
+    while at < tables.transitions.len() {
+        let state = TextState((at / CLASS_PAIRS) as u8);
+        let (between, first) = derive(state, CLASSES[at / CLASSES.len() % CLASSES.len()]);
+        let (next, second) = derive(between, CLASSES[at % CLASSES.len()]);
+        if pair_of[first][second] == 0 {
+            pairs += 1;
+            tables.counters[pairs] = [first as u8, second as u8];
+            pair_of[first][second] = pairs as u8;
+        }
+        tables.transitions[at] = (next.0 as u16) << 8 | pair_of[first][second] as u16;
+        at += 1;
+    }
+    tables
+};
+
+/// The state after two bytes, which must be ASCII, and the pair of counters to increment.
+#[inline]
+pub(super) fn transition_pair(state: TextState, bytes: [u8; 2]) -> (TextState, u8) {
+    let bytes = usize::from(u16::from_le_bytes(bytes));
+    // As above, the remainders only show that the positions exist.
+    let classes = PAIR_TABLES.classes.get(bytes % BYTE_PAIRS).copied();
+    let at = usize::from(state.0) * CLASS_PAIRS + usize::from(classes.unwrap_or(0));
+    let entry = PAIR_TABLES.transitions.get(at % (STATES * CLASS_PAIRS));
+    let [pair, next] = entry.copied().unwrap_or_default().to_le_bytes();
+    (TextState(next), pair)
+}
+
+/// The two counters of a pair.
+pub(super) fn counters_of(pair: usize) -> [usize; 2] {
+    let counters = PAIR_TABLES.counters.get(pair).copied();
+    counters.unwrap_or_default().map(usize::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pair_of_bytes_counts_like_its_bytes() {
+        let bytes = || (0..128).flat_map(|first| (0..128).map(move |second| [first, second]));
+        for (state, bytes) in (0..128).flat_map(|state| bytes().map(move |bytes| (state, bytes))) {
+            let [first, second] = bytes;
+            let (between, counter) = transition(TextState(state), first);
+            let (next, last) = transition(between, second);
+            let (state, pair) = transition_pair(TextState(state), bytes);
+            assert_eq!(state, next, "{bytes:?}");
+            assert_eq!(counters_of(pair.into()), [counter, last], "{bytes:?}");
+        }
+    }
 }

@@ -203,7 +203,7 @@ fn scalar_end(bytes: &[u8], at: usize) -> Option<usize> {
 fn string_end(bytes: &[u8], at: usize) -> Option<usize> {
     let mut at = after(bytes, at, b'"')?;
     loop {
-        at = skip(bytes, at, |byte| !matches!(byte, b'"' | b'\\' | 0..b' '));
+        at = plain_end(bytes, at);
         match (bytes.get(at)?, bytes.get(at + 1)) {
             (b'"', _) => return Some(at + 1),
             (b'\\', Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't')) => at += 2,
@@ -216,6 +216,26 @@ fn string_end(bytes: &[u8], at: usize) -> Option<usize> {
             _ => return None,
         }
     }
+}
+
+/// The next position from `at` on of a quote, a backslash or a control character.
+#[inline]
+fn plain_end(bytes: &[u8], mut at: usize) -> usize {
+    // Eight bytes at a time, because a processor cannot predict the lengths of short strings. The
+    // highest bit of a byte of `below` is set if the byte is less than `limit`. It may also be set
+    // in bytes after such a one, but only the first counts.
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    let below = |eight: u64, limit: u64| eight.wrapping_sub(ONES * limit) & !eight & (ONES << 7);
+    let equal = |eight: u64, byte: u8| below(eight ^ (ONES * u64::from(byte)), 1);
+    while let Some(eight) = bytes.get(at..).and_then(|rest| rest.first_chunk()) {
+        let eight = u64::from_le_bytes(*eight);
+        let found = equal(eight, b'"') | equal(eight, b'\\') | below(eight, u64::from(b' '));
+        if found != 0 {
+            return at + found.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    skip(bytes, at, |byte| !matches!(byte, b'"' | b'\\' | 0..b' '))
 }
 
 fn number_end(bytes: &[u8], at: usize) -> Option<usize> {
@@ -274,6 +294,19 @@ mod tests {
         let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         assert!(parse(&nested(DEEPEST + 1)).is_some());
         assert!(parse(&nested(DEEPEST + 2)).is_none());
+    }
+
+    #[test]
+    fn strings_of_all_lengths_end_where_a_parser_says() {
+        for inside in [
+            "\"", "\\", "\\\"", "\\n", "\x1f", "\n", " ", "!", "\x7f", "é", "漢",
+        ] {
+            for (before, after) in (0..20).flat_map(|n| (0..12).map(move |m| (n, m))) {
+                let text = format!("[\"{}{inside}{}\"]", "x".repeat(before), "y".repeat(after));
+                let valid = serde_json::from_str::<Value>(&text).is_ok();
+                assert_eq!(parse(&text).is_some(), valid, "{text}");
+            }
+        }
     }
 
     proptest! {
