@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::chromium::Browser;
 use crate::run::Served;
-use crate::stage::{PlayedDemo, chat, get, plain_upstream, session_page};
+use crate::stage::{PlayedDemo, chat, get, plain_upstream};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn film_shows_calls_switch_points_and_cache_breaks() {
@@ -156,9 +156,13 @@ async fn last_call_of_a_burst_is_shown() {
     let served = Served::start(&["--upstream", &upstream.url()]);
     let mut messages = vec![json!({"role": "user", "content": "count"})];
     chat(&served.url, &messages, &[]).await;
-    let sessions = get(&served.url, "sessions").await;
-    let id = sessions["sessions"][0]["id"].as_str().unwrap().to_owned();
-    browser.goto(&session_page(&served.url, &id));
+    browser.goto(&format!("{}/dashboard", served.url));
+    let page = browser.wait("document.querySelector('tbody a')?.hash ?? ''");
+    browser.goto(&format!(
+        "{}/dashboard{}",
+        served.url,
+        page.as_str().unwrap()
+    ));
     browser.wait(
         "document.querySelector('canvas')?.getAttribute('aria-label')?.startsWith('1 call:')",
     );
