@@ -154,7 +154,9 @@ async fn last_call_of_a_burst_is_shown() {
     };
     let upstream = plain_upstream().await;
     let served = Served::start(&["--upstream", &upstream.url()]);
-    let mut messages = vec![json!({"role": "user", "content": "count"})];
+    // A short conversation passes without a session.
+    let text = "words of the user ".repeat(2_000);
+    let mut messages = vec![json!({"role": "user", "content": text})];
     chat(&served.url, &messages, &[]).await;
     browser.goto(&format!("{}/dashboard", served.url));
     let page = browser.wait("document.querySelector('tbody a')?.hash ?? ''");
