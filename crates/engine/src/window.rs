@@ -188,6 +188,16 @@ impl Projection {
         self.log_measures.get(position)
     }
 
+    /// The original messages with their measures.
+    pub fn measured_log(&self) -> impl Iterator<Item = (&Arc<Message>, &Measure)> {
+        self.log.messages().iter().zip(&self.log_measures)
+    }
+
+    /// The measure of the slot of the message at `position` of the log; none if it is hidden.
+    pub fn shown_measure(&self, position: usize) -> Option<Measure> {
+        self.measure_of_slot(self.slot_number(position)?)
+    }
+
     /// The measure of a slot, by its number.
     pub fn measure_of_slot(&self, number: usize) -> Option<Measure> {
         self.builder.slots.measure(number)
@@ -239,6 +249,11 @@ impl Projection {
         texts: &BTreeMap<usize, Measure>,
     ) -> usize {
         let measure = Measure::with_known_texts(&message, texts);
+        self.admit_known(message, measure)
+    }
+
+    /// The same for a message whose measure is known.
+    pub fn admit_known(&mut self, message: Arc<Message>, measure: Measure) -> usize {
         let at = self.log.append(Arc::clone(&message));
         if message.has_calls() {
             self.newest_calls = NewestCalls::of(&message, at);

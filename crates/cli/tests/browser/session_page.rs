@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::chromium::Browser;
-use crate::stage::{PlayedDemo, get};
+use crate::run::Served;
+use crate::stage::{PlayedDemo, chat, get, plain_upstream};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn film_shows_calls_switch_points_and_cache_breaks() {
@@ -144,4 +145,41 @@ async fn compaction_is_previewed_approved_and_taken_back() {
     browser.click("Undo the last change");
     browser.wait_for_text("Taken back");
     assert_eq!(undoable().await, before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn last_call_of_a_burst_is_shown() {
+    let Some(mut browser) = Browser::start() else {
+        return;
+    };
+    let upstream = plain_upstream().await;
+    let served = Served::start(&["--upstream", &upstream.url()]);
+    // A short conversation passes without a session.
+    let text = "words of the user ".repeat(2_000);
+    let mut messages = vec![json!({"role": "user", "content": text})];
+    chat(&served.url, &messages, &[]).await;
+    browser.goto(&format!("{}/dashboard", served.url));
+    let page = browser.wait("document.querySelector('tbody a')?.hash ?? ''");
+    browser.goto(&format!(
+        "{}/dashboard{}",
+        served.url,
+        page.as_str().unwrap()
+    ));
+    browser.wait(
+        "document.querySelector('canvas')?.getAttribute('aria-label')?.startsWith('1 call:')",
+    );
+    browser.wait("document.querySelector('#link-state').textContent === 'Live'");
+    // Far more calls than the page is told of, one by one.
+    for number in 2..=30 {
+        messages.push(json!({"role": "assistant", "content": "done"}));
+        messages.push(json!({"role": "user", "content": format!("number {number}")}));
+        chat(&served.url, &messages, &[]).await;
+    }
+    browser.wait(
+        "document.querySelector('canvas').getAttribute('aria-label').startsWith('30 calls:')",
+    );
+    browser.wait(
+        "[...document.querySelectorAll('.tile')].some((tile) => \
+         tile.firstChild.textContent === 'Calls' && tile.lastChild.firstChild.textContent === '30')",
+    );
 }

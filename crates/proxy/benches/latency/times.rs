@@ -11,6 +11,11 @@ impl Times {
         self.0.push(time);
     }
 
+    /// The times of two candidates together.
+    pub(crate) fn of_both(one: &Self, other: &Self) -> Self {
+        Self([one.0.as_slice(), other.0.as_slice()].concat())
+    }
+
     /// The time that so many of a hundred are not above, in microseconds.
     pub(crate) fn percentile(&self, percent: usize) -> f64 {
         let mut sorted = self.0.clone();

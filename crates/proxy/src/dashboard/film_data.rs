@@ -3,99 +3,127 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde::Serialize;
 use serde_json::{Value, json};
-use trimtab::film::{FilmOptions, film_of};
+use trimtab::film::{Film, FilmOptions, film_of};
 use trimtab::session::{Session, Setup};
 use trimtab_engine::journal::Journal;
 use trimtab_engine::normalise::{MessageSource, NormaliseOptions};
 use trimtab_engine::trigger::Metric;
+use trimtab_model::estimate::Measure;
 use trimtab_model::{Message, Usage};
 
 use super::api::{ApiProblem, ApiRequest, json as to_json};
 use super::message_data::{LONGEST_TEXT, plain_text, shortened};
 use super::session_access::SessionAccess;
+use crate::history::{CallEntry, SessionEntry};
 
 /// How many texts of ours are given with a film; more are not looked at.
 const MOST_OWN_TEXTS: usize = 100;
 
-/// What a film is made from.
+/// What a film is made from. It is taken while requests of the session wait, so it only shares.
 struct SessionSnapshot {
-    log: Vec<Arc<Message>>,
+    log: Vec<(Arc<Message>, Measure)>,
     journal: Journal,
     setup: Setup,
+    own_texts: Vec<OwnText>,
+    pins: Vec<usize>,
+}
+
+/// A text of ours in the window: a summary, a digest, a note.
+struct OwnText {
+    before: usize,
+    tokens: u64,
+    message: Arc<Message>,
+}
+
+/// The answer. It has thousands of parts, so it is written without a tree of JSON in between.
+#[derive(Serialize)]
+struct SessionFilm<'a> {
+    id: &'a str,
+    entry: Option<SessionEntry>,
+    calls: Vec<Arc<CallEntry>>,
+    messages: usize,
+    film: Film,
     own_texts: Vec<Value>,
     pins: Vec<usize>,
+    undoable: usize,
+    preset: &'a str,
+    presets: Vec<&'a str>,
+    is_loaded: bool,
+    tools: Option<Value>,
+    window: Option<u64>,
+    answer: Option<u64>,
+    thresholds: Vec<Value>,
+    prices: Option<Value>,
 }
 
 /// `GET session`: the film of a session, its calls and its settings.
 pub(super) fn film(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
     let id = request.field("id").unwrap_or_default();
     let access = SessionAccess::new(request, &id)?;
-    let history = request.shared.history.session(&id);
-    let key = access.read(|session| {
-        let calls = history.as_ref().map_or(0, |(entry, _)| entry.calls);
-        let preset = &session.setup().policy.preset;
-        Ok(format!("{id} {:?} {calls} {preset}", session.positions()))
-    })?;
-    // Many screens that show the same session cost one film.
-    if let Some(known) = request.shared.history.rendered(&key) {
-        return Ok(known);
-    }
     let snapshot = access.read(|session| Ok(SessionSnapshot::of(session)))?;
-    let branch = access.with_branch(|branch| json!(branch.server_tools()));
-    let (entry, calls) = history.unzip();
-    let whole = json!({
-        "id": id,
-        "entry": entry,
-        "calls": calls.unwrap_or_default(),
-        "messages": snapshot.log.len(),
-        "film": snapshot.film(),
-        "own_texts": snapshot.own_texts,
-        "pins": snapshot.pins,
-        "undoable": snapshot.journal.undoable(),
-        "preset": snapshot.setup.policy.preset,
-        "presets": request.settings.policy_names(),
-        "is_loaded": branch.is_some(),
-        "tools": branch,
-        "window": snapshot.setup.limits.window,
-        "answer": snapshot.setup.limits.max_output,
-        "thresholds": thresholds(&snapshot.setup),
-        "prices": prices(&snapshot.setup),
-    });
-    let whole = to_json(&whole)?;
-    request.shared.history.keep_rendered(key, whole.clone());
-    Ok(whole)
+    let tools = access.with_branch(|branch| json!(branch.server_tools()));
+    let (entry, calls) = request.shared.history.session(&id).unzip();
+    to_json(&SessionFilm {
+        id: &id,
+        entry,
+        calls: calls.unwrap_or_default(),
+        messages: snapshot.log.len(),
+        film: snapshot.film(),
+        own_texts: snapshot.own_texts.iter().map(OwnText::json).collect(),
+        undoable: snapshot.journal.undoable(),
+        preset: &snapshot.setup.policy.preset,
+        presets: request.settings.policy_names(),
+        is_loaded: tools.is_some(),
+        tools,
+        window: snapshot.setup.limits.window,
+        answer: snapshot.setup.limits.max_output,
+        thresholds: thresholds(&snapshot.setup),
+        prices: prices(&snapshot.setup),
+        pins: snapshot.pins,
+    })
+}
+
+impl OwnText {
+    fn json(&self) -> Value {
+        json!({
+            "before": self.before,
+            "kind": self.message.meta.kind,
+            "tokens": self.tokens,
+            "text": shortened(&plain_text(&self.message), LONGEST_TEXT),
+        })
+    }
 }
 
 impl SessionSnapshot {
     fn of(session: &Session) -> Self {
         let projection = session.projection();
-        let inserted = projection.slots().iter().enumerate();
-        let inserted = inserted.filter_map(|(number, slot)| match slot.source {
-            MessageSource::Inserted(before) => Some((number, before, &slot.message)),
-            MessageSource::Log(_) => None,
+        let slots = projection.slots().iter().enumerate();
+        let own_texts = slots.filter_map(|(number, slot)| {
+            let MessageSource::Inserted(before) = slot.source else {
+                return None;
+            };
+            let measure = projection.measure_of_slot(number).unwrap_or_default();
+            Some(OwnText {
+                before,
+                tokens: session.calibration().tokens(&measure),
+                message: Arc::clone(&slot.message),
+            })
         });
-        let own_texts = inserted
-            .take(MOST_OWN_TEXTS)
-            .map(|(number, before, message)| {
-                let measure = projection.measure_of_slot(number).unwrap_or_default();
-                json!({
-                    "before": before,
-                    "kind": message.meta.kind,
-                    "tokens": session.calibration().tokens(&measure),
-                    "text": shortened(&plain_text(message), LONGEST_TEXT),
-                })
-            });
+        let log = projection.measured_log();
         Self {
-            own_texts: own_texts.collect(),
-            log: projection.log().messages().to_vec(),
+            own_texts: own_texts.take(MOST_OWN_TEXTS).collect(),
+            log: log
+                .map(|(came, measure)| (Arc::clone(came), *measure))
+                .collect(),
             journal: projection.journal().clone(),
             setup: session.setup().clone(),
             pins: session.pins().collect(),
         }
     }
 
-    fn film(&self) -> trimtab::film::Film {
+    fn film(&self) -> Film {
         let options = FilmOptions {
             normalise: NormaliseOptions {
                 dialect: self.setup.dialect,

@@ -1,7 +1,6 @@
 //! The live feed: server-sent events that say what changed. Pages then ask for the data.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -15,13 +14,14 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
 
+use crate::history::MISSED;
 use crate::records::record::RecordAction;
 use crate::request::context::RequestContext;
 use crate::transport::body::{BoxError, ProxyBody};
 
 /// How often something is sent when nothing happens, so that both sides know the other is there.
 const PING: Duration = Duration::from_secs(10);
-/// How many events wait for one screen.
+/// How many groups of events wait for one screen.
 const WAITING: usize = 16;
 
 /// Answers with a feed that ends when the client goes or the proxy stops.
@@ -38,7 +38,7 @@ pub(super) fn answer(mut context: RequestContext) -> Response<ProxyBody> {
     context.deliver(answer, None)
 }
 
-async fn forward(mut events: Receiver<Arc<str>>, screen: mpsc::Sender<Bytes>) {
+async fn forward(mut events: Receiver<Bytes>, screen: mpsc::Sender<Bytes>) {
     // A first event tells the page that it is connected.
     let mut next = Bytes::from_static(b"retry: 1000\ndata: {\"type\":\"hello\"}\n\n");
     loop {
@@ -47,9 +47,9 @@ async fn forward(mut events: Receiver<Arc<str>>, screen: mpsc::Sender<Bytes>) {
         }
         next = tokio::select! {
             event = events.recv() => match event {
-                Ok(event) => Bytes::from(format!("data: {event}\n\n")),
-                // The screen was too slow and asks for everything again.
-                Err(RecvError::Lagged(_)) => Bytes::from_static(b"data: {\"type\":\"missed\"}\n\n"),
+                Ok(group) => group,
+                // The screen was too slow.
+                Err(RecvError::Lagged(_)) => Bytes::from_static(MISSED),
                 Err(RecvError::Closed) => return,
             },
             () = tokio::time::sleep(PING) => Bytes::from_static(b": ping\n\n"),

@@ -34,30 +34,73 @@ pub(super) fn messages(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
         session.window()?;
         let total = session.projection().log().len();
         let places = from..total.min(from.saturating_add(count));
-        let list: Vec<Value> = places.filter_map(|at| list_entry(session, at)).collect();
+        let list: Vec<ListedMessage> = places
+            .filter_map(|at| ListedMessage::of(session, at))
+            .collect();
         Ok((total, list))
     })?;
+    let list: Vec<Value> = list.iter().map(ListedMessage::json).collect();
     to_json(&json!({"total": total, "from": from, "messages": list}))
 }
 
-fn list_entry(session: &Session, at: usize) -> Option<Value> {
-    let projection = session.projection();
-    let came = projection.log().get(at)?;
-    let calibration = session.calibration();
-    let tokens = calibration.tokens(projection.measure(at)?);
-    let (state, shown) = shown_state(session, at, came);
-    let region = band_of(&as_slot(at, came), Some(came), tokens).region;
-    Some(json!({
-        "at": at,
-        "role": came.role.as_str(),
-        "region": region,
-        "state": state,
-        "tool": tool_names(came),
-        "tokens": tokens,
-        "shown": shown,
-        "pinned": session.is_pinned(at),
-        "text": shortened(&plain_text(came), PREVIEW),
-    }))
+/// A message of the list. It is taken while requests of the session wait, so it only shares.
+struct ListedMessage {
+    at: usize,
+    came: Arc<Message>,
+    tokens: u64,
+    /// How it is shown; none if it is hidden.
+    shown: Option<ShownMessage>,
+    is_pinned: bool,
+}
+
+struct ShownMessage {
+    message: Arc<Message>,
+    tokens: u64,
+    is_repaired: bool,
+}
+
+impl ListedMessage {
+    fn of(session: &Session, at: usize) -> Option<Self> {
+        let projection = session.projection();
+        let calibration = session.calibration();
+        let shown = projection.slot_of(at).zip(projection.shown_measure(at));
+        Some(Self {
+            at,
+            came: Arc::clone(projection.log().get(at)?),
+            tokens: calibration.tokens(projection.measure(at)?),
+            shown: shown.map(|(slot, measure)| ShownMessage {
+                message: Arc::clone(&slot.message),
+                tokens: calibration.tokens(&measure),
+                is_repaired: is_repaired(session, at),
+            }),
+            is_pinned: session.is_pinned(at),
+        })
+    }
+
+    fn state(&self) -> MessageState {
+        let Some(shown) = &self.shown else {
+            return MessageState::Hidden;
+        };
+        match message_state(&shown.message, Some(&self.came)) {
+            MessageState::Whole if shown.is_repaired => MessageState::Repaired,
+            state => state,
+        }
+    }
+
+    fn json(&self) -> Value {
+        let came = &self.came;
+        json!({
+            "at": self.at,
+            "role": came.role.as_str(),
+            "region": band_of(&as_slot(self.at, came), Some(came), self.tokens).region,
+            "state": self.state(),
+            "tool": tool_names(came),
+            "tokens": self.tokens,
+            "shown": self.shown.as_ref().map_or(0, |shown| shown.tokens),
+            "pinned": self.is_pinned,
+            "text": shortened(&plain_text(came), PREVIEW),
+        })
+    }
 }
 
 fn as_slot(at: usize, message: &Arc<Message>) -> Slot {
@@ -67,30 +110,16 @@ fn as_slot(at: usize, message: &Arc<Message>) -> Slot {
     }
 }
 
-/// How a message is shown now, and the tokens of that.
-fn shown_state(session: &Session, at: usize, came: &Arc<Message>) -> (MessageState, u64) {
-    let projection = session.projection();
-    let Some(slot) = projection.slot_of(at) else {
-        return (MessageState::Hidden, 0);
-    };
-    let tokens = session
-        .calibration()
-        .tokens(&trimtab_model::estimate::Measure::of(&slot.message));
-    let entries = projection.last_window().entries();
-    let is_repaired = entries
-        .binary_search_by_key(&at, |entry| match entry.source {
-            MessageSource::Log(at) | MessageSource::Inserted(at) => at,
-        })
-        .ok()
-        .and_then(|found| entries.get(found))
-        .is_some_and(|entry| {
-            entry.source == MessageSource::Log(at) && entry.change != EntryChange::Untouched
-        });
-    let state = match message_state(&slot.message, Some(came)) {
-        MessageState::Whole if is_repaired => MessageState::Repaired,
-        state => state,
-    };
-    (state, tokens)
+/// True if normalisation changed the message at `at`.
+fn is_repaired(session: &Session, at: usize) -> bool {
+    let entries = session.projection().last_window().entries();
+    let found = entries.binary_search_by_key(&at, |entry| match entry.source {
+        MessageSource::Log(at) | MessageSource::Inserted(at) => at,
+    });
+    let found = found.ok().and_then(|found| entries.get(found));
+    found.is_some_and(|entry| {
+        entry.source == MessageSource::Log(at) && entry.change != EntryChange::Untouched
+    })
 }
 
 /// `GET message`: one message as it came and as it is shown.
@@ -100,11 +129,11 @@ pub(super) fn message(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
     let offset = request.number("offset", 0);
     let found = access.read(|session| {
         session.window()?;
-        Ok(list_entry(session, at).zip(detail(session, at, offset)))
+        Ok(ListedMessage::of(session, at).zip(detail(session, at, offset)))
     })?;
     let no_message = || ApiProblem::new(StatusCode::NOT_FOUND, "there is no such message");
     let (entry, detail) = found.ok_or_else(no_message)?;
-    to_json(&json!({"entry": entry, "detail": detail}))
+    to_json(&json!({"entry": entry.json(), "detail": detail}))
 }
 
 fn detail(session: &Session, at: usize, offset: usize) -> Option<Value> {

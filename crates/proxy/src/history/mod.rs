@@ -5,6 +5,7 @@
 //! waits for it; if the channel is full, a note is lost.
 
 mod cache_break;
+mod feed;
 mod sent_print;
 mod session_calls;
 mod session_entry;
@@ -13,7 +14,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
 use serde::Serialize;
-use serde_json::json;
 use tokio::sync::{broadcast, mpsc};
 use trimtab_store::{SessionInfo, now_millis};
 use trimtab_wire::catalogue::Catalogue;
@@ -22,13 +22,13 @@ use crate::records::metrics::Metrics;
 use crate::records::record::{Record, RecordAction};
 use crate::records::savings::{CallMoney, Savings, SavingsTotal};
 
+use feed::LiveFeed;
+pub(crate) use feed::MISSED;
 use session_calls::SessionTable;
 pub(crate) use session_entry::{CallEntry, SessionEntry};
 
 /// The maximum number of waiting notes. They hold the bodies of requests.
 const WAITING: usize = 256;
-/// How many events a slow dashboard may lag behind before it misses some.
-const FEED: usize = 64;
 /// How long the list of stored sessions is not read again, in milliseconds.
 const STORED_MS: u64 = 3_000;
 
@@ -54,9 +54,7 @@ enum HistoryNote {
 pub(crate) struct CallHistory {
     state: Mutex<HistoryState>,
     inbox: mpsc::Sender<HistoryNote>,
-    feed: Mutex<Option<broadcast::Sender<Arc<str>>>>,
-    /// The last rendered film, with its key.
-    rendered: Mutex<Option<(String, Bytes)>>,
+    feed: Arc<LiveFeed>,
     /// The sessions of the store as they were read last, and when that was.
     stored: Mutex<Option<(u64, Arc<Vec<SessionInfo>>)>>,
     metrics: Arc<Metrics>,
@@ -99,7 +97,6 @@ impl CallHistory {
     /// An empty history, with a task that processes its notes until it is dropped.
     pub(crate) fn start(catalogue: Catalogue, metrics: Arc<Metrics>) -> Arc<Self> {
         let (inbox, notes) = mpsc::channel(WAITING);
-        let (feed, _) = broadcast::channel(FEED);
         let history = Arc::new(Self {
             state: Mutex::new(HistoryState {
                 sessions: SessionTable::new(),
@@ -107,8 +104,7 @@ impl CallHistory {
                 compared: ComparedCalls::default(),
             }),
             inbox,
-            feed: Mutex::new(Some(feed)),
-            rendered: Mutex::default(),
+            feed: LiveFeed::start(),
             stored: Mutex::default(),
             metrics,
         });
@@ -136,7 +132,7 @@ impl CallHistory {
     }
 
     /// One session with its calls.
-    pub(crate) fn session(&self, id: &str) -> Option<(SessionEntry, Vec<CallEntry>)> {
+    pub(crate) fn session(&self, id: &str) -> Option<(SessionEntry, Vec<Arc<CallEntry>>)> {
         self.state().sessions.get(id)
     }
 
@@ -144,19 +140,6 @@ impl CallHistory {
     pub(crate) fn savings(&self) -> (SavingsTotal, ComparedCalls) {
         let state = self.state();
         (state.savings.total().clone(), state.compared.clone())
-    }
-
-    /// The last rendered film, if it has this key.
-    pub(crate) fn rendered(&self, key: &str) -> Option<Bytes> {
-        let rendered = self.rendered.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = rendered.as_ref().filter(|(known, _)| known == key);
-        known.map(|(_, bytes)| bytes.clone())
-    }
-
-    /// Keeps a rendered film for other viewers of the same.
-    pub(crate) fn keep_rendered(&self, key: String, bytes: Bytes) {
-        let mut rendered = self.rendered.lock().unwrap_or_else(PoisonError::into_inner);
-        *rendered = Some((key, bytes));
     }
 
     /// The sessions of the store, as `read` gives them. All screens share what was read lately.
@@ -178,25 +161,18 @@ impl CallHistory {
     }
 
     /// Events from now on; none if the proxy stops.
-    pub(crate) fn subscribe(&self) -> Option<broadcast::Receiver<Arc<str>>> {
-        let feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
-        feed.as_ref().map(broadcast::Sender::subscribe)
+    pub(crate) fn subscribe(&self) -> Option<broadcast::Receiver<Bytes>> {
+        self.feed.subscribe()
     }
 
     /// Tells open dashboards that a session changed.
-    pub(crate) fn tell(&self, kind: &str, session: &str) {
-        let feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
-        // Without an open dashboard nothing is written for it.
-        if let Some(feed) = feed.as_ref().filter(|feed| feed.receiver_count() > 0) {
-            let event = json!({"type": kind, "session": session}).to_string();
-            drop(feed.send(Arc::from(event)));
-        }
+    pub(crate) fn tell(&self, kind: &'static str, session: &str) {
+        self.feed.tell(kind, session);
     }
 
     /// Ends all feeds, because the proxy stops.
     pub(crate) fn close(&self) {
-        let mut feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
-        *feed = None;
+        self.feed.close();
     }
 
     fn take(&self, note: HistoryNote) {

@@ -1,6 +1,7 @@
 //! The sessions that were used lately, with their calls.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use hashlink::LruCache;
 use trimtab_model::Usage;
@@ -26,7 +27,8 @@ const USUAL_LIFETIME_MS: u64 = 5 * 60 * 1_000;
 #[derive(Default)]
 struct SessionCalls {
     entry: SessionEntry,
-    calls: VecDeque<CallEntry>,
+    /// Shared, so that a look at them takes little time.
+    calls: VecDeque<Arc<CallEntry>>,
     call_bytes: usize,
     /// The last sent request.
     sent: SentState,
@@ -66,7 +68,7 @@ impl SessionTable {
         entries
     }
 
-    pub(crate) fn get(&self, id: &str) -> Option<(SessionEntry, Vec<CallEntry>)> {
+    pub(crate) fn get(&self, id: &str) -> Option<(SessionEntry, Vec<Arc<CallEntry>>)> {
         let found = self.sessions.peek(id)?;
         Some((found.entry.clone(), found.calls.iter().cloned().collect()))
     }
@@ -265,7 +267,7 @@ impl SessionCalls {
             cache_break,
         };
         self.call_bytes += call.bytes();
-        self.calls.push_back(call);
+        self.calls.push_back(Arc::new(call));
     }
 }
 

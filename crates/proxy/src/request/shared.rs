@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use http::Method;
+use bytes::Bytes;
+use http::{Method, StatusCode};
 use tokio::sync::Semaphore;
 use trimtab_engine::policy::{PRESETS, Policy};
 use trimtab_wire::catalogue::Catalogue;
@@ -21,6 +22,7 @@ use crate::records::record::{PendingRecord, ProxyReport, Recorder};
 use crate::resources::deadline;
 use crate::resources::memory_budget::MemoryBudget;
 use crate::resources::notices::Notices;
+use crate::resources::shared_work::SharedWork;
 use crate::response_chains::ResponseChains;
 use crate::routing::route::RoutingTable;
 use crate::transport::connections::Connections;
@@ -33,6 +35,9 @@ const UNPACKED_AT_A_TIME: usize = 4;
 
 /// The checks of `trimtab doctor`, as JSON. They may block.
 pub(crate) type DoctorChecks = Box<dyn Fn() -> serde_json::Value + Send + Sync>;
+
+/// Data for the dashboard as JSON, or what is told instead.
+pub(crate) type ScreenData = Result<Bytes, (StatusCode, String)>;
 
 /// The state that all requests share.
 pub(crate) struct SharedState {
@@ -62,6 +67,8 @@ pub(crate) struct SharedState {
     pub(crate) unpacking: Semaphore,
     /// The recent calls, for the dashboard.
     pub(crate) history: Arc<CallHistory>,
+    /// The data that screens with the dashboard ask for.
+    pub(crate) screen_data: SharedWork<ScreenData>,
     /// The checks for the dashboard.
     checks: OnceLock<DoctorChecks>,
     /// True once the proxy accepts no more connections.
@@ -101,6 +108,7 @@ impl SharedState {
             memory,
             unpacking: Semaphore::new(UNPACKED_AT_A_TIME),
             history,
+            screen_data: SharedWork::new(),
             checks: OnceLock::new(),
             is_stopping: AtomicBool::new(false),
             book: recorder,

@@ -35,7 +35,11 @@ fn film(session: &Session) -> Film {
         calibration: session.calibration().clone(),
         ..FilmOptions::default()
     };
-    film_of(projection.log().messages(), projection.journal(), options)
+    let log = projection.measured_log();
+    let log: Vec<_> = log
+        .map(|(came, measure)| (Arc::clone(came), *measure))
+        .collect();
+    film_of(&log, projection.journal(), options)
 }
 
 #[test]

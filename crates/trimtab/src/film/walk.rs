@@ -6,7 +6,7 @@ use trimtab_engine::journal::{Journal, JournalEntry};
 use trimtab_engine::normalise::NormaliseOptions;
 use trimtab_engine::plan::{Edit, Plan, PlanReason};
 use trimtab_engine::window::Projection;
-use trimtab_model::estimate::Calibration;
+use trimtab_model::estimate::{Calibration, Measure};
 use trimtab_model::{Message, Role};
 use trimtab_wire::catalogue::Prices;
 
@@ -24,20 +24,20 @@ pub struct FilmOptions {
     pub prices: Option<Prices>,
 }
 
-/// The film of a log and its journal: a column for every answer in the log, and one for the next
-/// call.
-pub fn film_of(log: &[Arc<Message>], journal: &Journal, options: FilmOptions) -> Film {
+/// The film of a log, as measured before, and its journal: a column for every answer in the log,
+/// and one for the next call.
+pub fn film_of(log: &[(Arc<Message>, Measure)], journal: &Journal, options: FilmOptions) -> Film {
     let mut walk = LogWalk::new(journal, options);
-    for (at, message) in log.iter().enumerate() {
-        let is_call = message.role == Role::Assistant && at > 0;
+    let mut is_asked = false;
+    for (at, (message, measure)) in log.iter().enumerate() {
+        let is_answer = message.role == Role::Assistant;
         // An answer of several messages is one call.
-        let before = at.checked_sub(1).and_then(|before| log.get(before));
-        if is_call && before.is_some_and(|before| before.role != Role::Assistant) {
+        if is_answer && is_asked {
             walk.call(at);
         }
-        walk.admit(at, message);
+        is_asked = !is_answer;
+        walk.admit(at, message, *measure);
     }
-    let is_asked = log.last().is_some_and(|last| last.role != Role::Assistant);
     if is_asked {
         walk.call(log.len());
     }
@@ -92,10 +92,9 @@ impl<'a> LogWalk<'a> {
         }
     }
 
-    fn admit(&mut self, at: usize, message: &Arc<Message>) {
-        self.projection.admit(Arc::clone(message));
-        let measure = self.projection.measure(at);
-        self.whole += measure.map_or(0, |measure| self.options.calibration.tokens(measure));
+    fn admit(&mut self, at: usize, message: &Arc<Message>, measure: Measure) {
+        self.projection.admit_known(Arc::clone(message), measure);
+        self.whole += self.options.calibration.tokens(&measure);
         while self.admitted.last().is_some_and(|(place, _)| *place <= at) {
             if let Some((_, plan)) = self.admitted.pop() {
                 self.projection.carry_out(plan.clone());
