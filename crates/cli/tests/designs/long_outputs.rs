@@ -10,6 +10,8 @@ const MB: usize = 1 << 20;
 pub(crate) struct Length {
     pub(crate) rounds: usize,
     pub(crate) window: u64,
+    /// Turns at the end of a chat, in which the model only reads.
+    pub(crate) reading_turns: usize,
     /// The size of most outputs is between these, evenly over their orders of magnitude.
     usual: (usize, usize),
     /// Every so many rounds an output has this size.
@@ -20,6 +22,7 @@ pub(crate) struct Length {
 const SHORT: Length = Length {
     rounds: 20,
     window: 24_000,
+    reading_turns: 100,
     usual: (KB, 16 * KB),
     large: &[(13, 200 * KB)],
 };
@@ -29,6 +32,8 @@ const SHORT: Length = Length {
 const LONG: Length = Length {
     rounds: 500,
     window: 64_000,
+    // A preset that shows little of each page needs many.
+    reading_turns: 600,
     usual: (KB, 64 * KB),
     large: &[(397, 10 * MB), (89, MB)],
 };

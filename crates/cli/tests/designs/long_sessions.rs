@@ -305,7 +305,7 @@ fn chatted(preset: &str, dialect: Dialect, length: Length) {
         chatted.file(&file_name(number), output);
     }
     let window = length.window.to_string();
-    let turns = outputs.len() / ROUNDS_PER_TURN + MOST_CHAT_READS;
+    let turns = outputs.len() / ROUNDS_PER_TURN + length.reading_turns;
     let args = ["--preset", preset, "--window", &window];
     let told = chatted.chat_in(dialect, &args, &"go on\n".repeat(turns));
     let name = format!("{preset} {dialect} in chat");
