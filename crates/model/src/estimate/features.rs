@@ -182,12 +182,13 @@ impl FeatureCounter {
         // The states are apart from the counts, so that they stay in registers.
         let mut states = [TEXT_START; 4];
         let mut counts = [[0; COUNTER_PAIRS]; 4];
-        let ([s, t, u, v], [one, two, three, four]) = (&mut states, &mut counts);
+        let [state_a, state_b, state_c, state_d] = &mut states;
+        let [one, two, three, four] = &mut counts;
         for (((a, b), c), d) in a.iter().zip(b).zip(c).zip(d) {
-            *s = count_pair(one, *s, *a);
-            *t = count_pair(two, *t, *b);
-            *u = count_pair(three, *u, *c);
-            *v = count_pair(four, *v, *d);
+            *state_a = count_pair(one, *state_a, *a);
+            *state_b = count_pair(two, *state_b, *b);
+            *state_c = count_pair(three, *state_c, *c);
+            *state_d = count_pair(four, *state_d, *d);
         }
         for (state, (_, rest)) in states.iter().zip(texts) {
             self.state = *state;

@@ -56,7 +56,9 @@ pub(crate) fn run(servers: &Servers) {
             if let Some(times) = times.get_mut(group) {
                 runtime.block_on(timed(&sender, bodies, times));
             }
-            screens.map(OpenScreens::close);
+            if let Some(screens) = screens {
+                screens.close();
+            }
         }
     }
     println!(
