@@ -12,11 +12,8 @@ pub(super) struct TextLines<'a> {
 impl<'a> TextLines<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         work::step_text(text);
-        let newlines = memchr::memchr_iter(b'\n', text.as_bytes());
-        // Counting newlines is much faster than finding each, and than growing the list.
-        let mut starts = Vec::with_capacity(newlines.clone().count() + 2);
-        starts.push(0);
-        starts.extend(newlines.map(|at| at + 1));
+        let mut starts = vec![0];
+        starts.extend(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1));
         // A final newline ends the last line and starts no further one.
         if starts.last() != Some(&text.len()) {
             starts.push(text.len());
