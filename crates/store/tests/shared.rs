@@ -191,3 +191,40 @@ fn position_that_another_process_advanced_is_a_conflict() {
     let (status, positions) = other.positions(&[session("none"), s]).unwrap();
     assert_eq!((status.removals, positions), (0, vec![(0, 0), (0, 1)]));
 }
+
+#[test]
+fn session_that_another_process_uses_during_a_collection_stays() {
+    let Some(url) = database() else { return };
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let hour = Duration::from_hours(1);
+    let (used, unused) = (session("used"), session("unused"));
+    let store = SharedStore::open(&url).unwrap();
+    for session in [&used, &unused] {
+        store.append(session, Stream::Log, 0, &[b"entry"]).unwrap();
+    }
+    let later = SharedOptions::new(&url)
+        .clock(|| now_millis() + 10 * 60 * 60 * 1000)
+        .open()
+        .unwrap();
+    let name = url.rsplit('/').next().unwrap();
+    let report = std::thread::scope(|threads| {
+        // The other process has used the session, and commits while the collection runs.
+        let use_session = "BEGIN;
+            UPDATE trimtab.sessions SET used = used + 36000000 WHERE name = 'used';
+            SELECT pg_sleep(1.5);
+            COMMIT";
+        threads.spawn(move || server.sql(name, use_session).unwrap());
+        let sleeping = "SELECT count(*) FROM pg_stat_activity
+            WHERE datname = current_database() AND wait_event = 'PgSleep'";
+        while server.sql(name, sleeping).unwrap() == "0" {}
+        let request = CollectOptions {
+            older_than: Some(5 * hour),
+            ..CollectOptions::default()
+        };
+        later.collect(&request).unwrap()
+    });
+    assert_eq!(report.sessions, [unused]);
+    assert_eq!(store.position(&used, Stream::Log).unwrap(), 1);
+}

@@ -3,10 +3,11 @@
 //! Rows are removed first, then bodies. A body without a row is found later; a row without a body
 //! would be a loss.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Row, Transaction};
 
 use super::SharedStore;
 use super::bodies::BodyName;
@@ -38,7 +39,7 @@ impl SharedStore {
         for batch in sessions.chunks(BATCH) {
             let names = batch.iter().map(|name| name.as_str().as_bytes().to_vec());
             let delete = "DELETE FROM trimtab.sessions WHERE name = ANY($1)";
-            removed += self.count_removal(delete, names.collect(), None)?;
+            removed += self.remove_and_count(delete, names.collect(), None)?;
             for session in batch {
                 self.secrets().remove(session);
             }
@@ -57,13 +58,13 @@ impl SharedStore {
                 .iter()
                 .map(|(session, id)| (session.as_str().as_bytes().to_vec(), id.clone()));
             let (names, ids) = names.unzip();
-            removed += self.count_removal(delete, names, Some(ids))?;
+            removed += self.remove_and_count(delete, names, Some(ids))?;
         }
         Ok(removed)
     }
 
     /// Executes a delete, and increments the removal counter if it removed something.
-    fn count_removal(
+    fn remove_and_count(
         &self,
         delete: &'static str,
         names: Vec<Vec<u8>>,
@@ -77,9 +78,7 @@ impl SharedStore {
             };
             let deleted = deleted.map_err(from_postgres)?;
             if deleted > 0 {
-                let count = "UPDATE trimtab.store SET removals = removals + 1";
-                let counted = transaction.batch_execute(count).await;
-                counted.map_err(from_postgres)?;
+                count_removal(&transaction).await?;
             }
             transaction.commit().await.map_err(from_postgres)?;
             Ok(deleted)
@@ -126,9 +125,8 @@ impl SharedStore {
             .long_call(move |connection| super::snapshot::take(connection, signed(now)))?;
         let mut removal = collect::decide(&snapshot, request, now);
         if !request.dry_run {
-            let staying = self.in_use_again(&snapshot, request, &removal.sessions, now)?;
+            let staying = self.remove_planned(&snapshot, request, &removal.sessions, now)?;
             removal.retain_sessions(&snapshot, &staying);
-            self.remove_sessions(&removal.sessions)?;
             self.remove_outputs(&removal.outputs)?;
             self.remove_unheld()?;
         }
@@ -140,39 +138,69 @@ impl SharedStore {
         Ok(removal.report)
     }
 
-    /// The sessions that were used or leased after the snapshot.
-    fn in_use_again(
+    /// Removes sessions in batches, except those that were used or leased after the snapshot.
+    /// Returns those that stay.
+    fn remove_planned(
         &self,
         snapshot: &StoreSnapshot,
         request: &CollectOptions,
         sessions: &[SessionId],
         now: u64,
     ) -> Result<Vec<SessionId>> {
+        // The delete itself compares the times: a session that another process uses meanwhile would
+        // otherwise be removed between a look at it and the delete.
+        let delete = "DELETE FROM trimtab.sessions
+             USING unnest($1::bytea[], $2::bigint[]) AS gone (name, used)
+             WHERE sessions.name = gone.name AND (gone.used IS NULL
+                 OR (sessions.used = gone.used AND sessions.leased_until <= $3))
+             RETURNING sessions.name";
         let known: BTreeMap<&SessionId, u64> = snapshot
             .sessions
             .iter()
             .map(|session| (&session.id, session.used))
             .collect();
-        let names = sessions
-            .iter()
-            .map(|name| name.as_str().as_bytes().to_vec());
-        let names: Vec<Vec<u8>> = names.collect();
-        let found = self.database.long_call(move |connection| async move {
-            let select =
-                "SELECT name, used, leased_until FROM trimtab.sessions WHERE name = ANY($1)";
-            let rows = rows::query_all(&connection, select, &[&names]).await?;
-            let times = rows.iter().map(|row| {
-                let name = rows::session_id(row.get(0))?;
-                Ok((name, rows::unsigned(row.get(1)), rows::unsigned(row.get(2))))
+        let mut staying = Vec::new();
+        for batch in sessions.chunks(BATCH) {
+            let names = batch.iter().map(|name| name.as_str().as_bytes().to_vec());
+            let names: Vec<Vec<u8>> = names.collect();
+            // No time for those that the request names: they go, used or not.
+            let is_named = |name: &SessionId| request.sessions.contains(name);
+            let used = batch.iter().map(|name| {
+                let used = known.get(name).copied().filter(|_| !is_named(name));
+                used.map(signed)
             });
-            times.collect::<Result<Vec<_>>>()
-        })?;
-        let in_use = found.into_iter().filter(|(name, used, leased_until)| {
-            let is_unused = known.get(name) == Some(used) && *leased_until <= now;
-            !request.sessions.contains(name) && !is_unused
-        });
-        Ok(in_use.map(|(name, ..)| name).collect())
+            let used: Vec<Option<i64>> = used.collect();
+            let removed = self.database.long_call(move |mut connection| async move {
+                let transaction = connection.transaction().await.map_err(from_postgres)?;
+                let values: [&(dyn ToSql + Sync); 3] = [&names, &used, &signed(now)];
+                let rows = transaction.query(delete, &values).await;
+                let rows = rows.map_err(from_postgres)?;
+                if !rows.is_empty() {
+                    count_removal(&transaction).await?;
+                }
+                transaction.commit().await.map_err(from_postgres)?;
+                let removed = rows.iter().map(|row| rows::session_id(row.get(0)));
+                removed.collect::<Result<BTreeSet<SessionId>>>()
+            })?;
+            for session in batch {
+                if removed.contains(session) {
+                    self.secrets().remove(session);
+                } else {
+                    staying.push(session.clone());
+                }
+            }
+        }
+        Ok(staying)
     }
+}
+
+/// Tells other processes that something was removed.
+async fn count_removal(transaction: &Transaction<'_>) -> Result<()> {
+    let count = "UPDATE trimtab.store SET removals = removals + 1";
+    transaction
+        .batch_execute(count)
+        .await
+        .map_err(from_postgres)
 }
 
 /// The body in the first two columns.
