@@ -52,7 +52,10 @@ impl<S: SalvageSink> Salvage<'_, S> {
             Ok(None) => {}
             Err(_) => self.report.secret_lost = true,
         }
-        for id in 1..=self.last_session() {
+        let last = self.last_session();
+        let mut previous = 0;
+        while let Some(id) = self.next_session(previous, last) {
+            previous = id;
             match rows::session_by_row(self.db, id) {
                 Ok(Some(session)) => self.session(session)?,
                 Ok(None) => {}
@@ -60,6 +63,17 @@ impl<S: SalvageSink> Salvage<'_, S> {
             }
         }
         Ok(())
+    }
+
+    /// The next possible session number after `previous`.
+    fn next_session(&self, previous: i64, last: i64) -> Option<i64> {
+        let select = "SELECT id FROM sessions WHERE id > ?1 ORDER BY id LIMIT 1";
+        match rows::query_one(self.db, select, [previous], |row| row.get(0).map(Some)) {
+            // Trying every number up to the last would be endless if that one is damaged.
+            Ok(next) => next,
+            // The row is in a damaged page. Numbers in other pages can still be found one by one.
+            Err(_) => (previous < last).then_some(previous + 1),
+        }
     }
 
     /// The highest possible session number.

@@ -181,3 +181,14 @@ fn check_does_not_create_missing_folders() {
     FolderStore::check(&home.store).unwrap();
     assert!(!blobs.exists());
 }
+
+#[test]
+fn check_ends_when_the_highest_session_number_is_damaged() {
+    let filled = filled();
+    let db = rusqlite::Connection::open(filled.home.store.join("trimtab.db")).unwrap();
+    let damage = "UPDATE sqlite_sequence SET seq = 1000000000000 WHERE name = 'sessions'";
+    db.execute(damage, []).unwrap();
+    drop(db);
+    let found = FolderStore::check(&filled.home.store).unwrap();
+    assert_eq!((found.sessions, found.outputs), (30, 120));
+}
