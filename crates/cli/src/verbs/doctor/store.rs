@@ -178,7 +178,16 @@ fn stored_outputs(store: &dyn Store, place: &StorePlace) -> DoctorCheck {
     let mut read = 0_u64;
     let mut damaged = Vec::new();
     'all: for info in &sessions {
-        for output in store.list(&info.session).unwrap_or_default() {
+        let outputs = match store.list(&info.session) {
+            Ok(outputs) => outputs,
+            Err(error) if error.is_damaged() => {
+                read += info.outputs;
+                damaged.push(format!("the list of session '{}'", info.session));
+                continue;
+            }
+            Err(error) => return DoctorCheck::of_failure(name, &explain(place, &error)),
+        };
+        for output in outputs {
             if Instant::now() > until {
                 break 'all;
             }

@@ -177,12 +177,24 @@ fn write(path: &Path, before: &str, after: &str) -> io::Result<Option<PathBuf>> 
     // link, because settings are often linked from elsewhere.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let new = with_ending(&target, ".trimtab-new");
-    fs::write(&new, after)?;
+    write_private(&new, after)?;
     if let Ok(metadata) = fs::metadata(&target) {
         fs::set_permissions(&new, metadata.permissions())?;
     }
     fs::rename(&new, &target)?;
     Ok(backup)
+}
+
+/// Writes a file that only its owner can read, because settings can contain keys.
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    file.write_all(text.as_bytes())?;
+    // The rename must not become durable before the text.
+    file.sync_all()
 }
 
 /// The first unused name for a copy.

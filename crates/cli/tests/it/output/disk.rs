@@ -103,3 +103,20 @@ fn damaged_output_is_reported_and_not_printed() {
     let told = format!("error: output '{id}' is damaged");
     assert!(done.stderr.starts_with(&told), "{}", done.stderr);
 }
+
+#[test]
+fn doctor_reports_a_damaged_list_of_outputs() {
+    let home = Home::new();
+    let id = home.put(b"one");
+    let database = home.store().join("trimtab.db");
+    let mut bytes = std::fs::read(&database).unwrap();
+    // The media type is a column of the row of the ref, some bytes after its id.
+    let of_ref = memchr::memmem::find_iter(&bytes, id.as_bytes()).collect::<Vec<_>>();
+    let after = |at: usize| memchr::memmem::find(&bytes[at..at + 100], b"text/").map(|to| at + to);
+    let media_type = of_ref.into_iter().find_map(after).unwrap();
+    bytes[media_type] = b'T';
+    std::fs::write(&database, bytes).unwrap();
+    let told = home.run(&["doctor"]);
+    let text = format!("{}{}", told.stdout, told.stderr);
+    assert!(text.contains("1 of 1 are damaged, for example"), "{text}");
+}
