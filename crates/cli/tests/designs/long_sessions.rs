@@ -325,8 +325,10 @@ fn chatted(preset: &str, dialect: Dialect, length: Length) {
     let lost = lost(&outputs, &model.reader.window, &texts);
     assert!(lost.is_empty(), "{name}: {lost:?} are lost");
     assert!(!texts.is_empty(), "{name}: nothing was removed");
+    // A turn of many rounds can end with an error of ours, and the next one goes on.
+    let failed_turns = told.stderr.matches("error: ").count();
     say(&format!(
-        "{name}: {} refs, {} requests",
+        "{name}: {} refs, {} requests, {failed_turns} turns that failed",
         texts.len(),
         model.requests
     ));
