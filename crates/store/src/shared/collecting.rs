@@ -5,16 +5,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use deadpool_postgres::Object;
+use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Row, Transaction};
 
 use super::SharedStore;
 use super::bodies::BodyName;
 use super::database::from_postgres;
 use super::rows::{self, signed};
 use super::stray_bodies;
-use crate::collect::{self, StoreSnapshot};
+use crate::collect;
 use crate::refs::well_formed;
 use crate::{CollectOptions, CollectReport, Error, Result, SessionId};
 
@@ -33,56 +34,71 @@ impl SharedStore {
         self.remove_unheld()
     }
 
-    /// Removes sessions in batches. Returns their number.
-    pub(super) fn remove_sessions(&self, sessions: &[SessionId]) -> Result<u64> {
-        let mut removed = 0;
+    /// Removes a session, whether it is in use or not.
+    pub(super) fn delete_whole_session(&self, session: &SessionId) -> Result<()> {
+        if self
+            .remove_sessions(&[(session, None)], self.now())?
+            .is_empty()
+        {
+            return Err(Error::NotFound);
+        }
+        self.remove_unheld()
+    }
+
+    /// Removes sessions in batches, and returns those that were removed. A session with a time of
+    /// its last use stays if it was used later, or if it is leased.
+    fn remove_sessions(
+        &self,
+        sessions: &[(&SessionId, Option<u64>)],
+        now: u64,
+    ) -> Result<BTreeSet<SessionId>> {
+        // The delete itself compares the times: a session that another process uses meanwhile would
+        // otherwise be removed between a look at it and the delete.
+        let delete = "DELETE FROM trimtab.sessions
+             USING unnest($1::bytea[], $2::bigint[]) AS gone (name, used)
+             WHERE sessions.name = gone.name AND (gone.used IS NULL
+                 OR (sessions.used = gone.used AND sessions.leased_until <= $3))
+             RETURNING sessions.name";
+        let mut removed = BTreeSet::new();
         for batch in sessions.chunks(BATCH) {
-            let names = batch.iter().map(|name| name.as_str().as_bytes().to_vec());
-            let delete = "DELETE FROM trimtab.sessions WHERE name = ANY($1)";
-            removed += self.remove_and_count(delete, names.collect(), None)?;
-            for session in batch {
-                self.secrets().remove(session);
+            let values = batch
+                .iter()
+                .map(|(name, used)| (name.as_str().as_bytes().to_vec(), used.map(signed)));
+            let (names, used): (Vec<Vec<u8>>, Vec<Option<i64>>) = values.unzip();
+            let names = self.database.long_call(move |connection| async move {
+                let values: [&(dyn ToSql + Sync); 3] = [&names, &used, &signed(now)];
+                let rows = delete_and_count(connection, delete, &values).await?;
+                let names = rows.iter().map(|row| rows::session_id(row.get(0)));
+                names.collect::<Result<Vec<SessionId>>>()
+            })?;
+            // Also those that another process has removed: their secrets are read again.
+            for (session, _) in batch {
+                self.secrets().remove(*session);
             }
+            removed.extend(names);
         }
         Ok(removed)
     }
 
-    fn remove_outputs(&self, outputs: &[(SessionId, String)]) -> Result<u64> {
+    /// Removes outputs in batches. Returns their number.
+    fn remove_outputs(&self, outputs: &[(SessionId, String)]) -> Result<usize> {
         let delete = "DELETE FROM trimtab.outputs USING trimtab.sessions,
                  unnest($1::bytea[], $2::text[]) AS gone (session, id)
              WHERE sessions.name = gone.session AND outputs.session = sessions.id
-                 AND outputs.id = gone.id";
+                 AND outputs.id = gone.id
+             RETURNING outputs.id";
         let mut removed = 0;
         for batch in outputs.chunks(BATCH) {
             let names = batch
                 .iter()
                 .map(|(session, id)| (session.as_str().as_bytes().to_vec(), id.clone()));
-            let (names, ids) = names.unzip();
-            removed += self.remove_and_count(delete, names, Some(ids))?;
+            let (names, ids): (Vec<Vec<u8>>, Vec<String>) = names.unzip();
+            removed += self.database.long_call(move |connection| async move {
+                let rows = delete_and_count(connection, delete, &[&names, &ids]).await?;
+                Ok(rows.len())
+            })?;
         }
         Ok(removed)
-    }
-
-    /// Executes a delete, and increments the removal counter if it removed something.
-    fn remove_and_count(
-        &self,
-        delete: &'static str,
-        names: Vec<Vec<u8>>,
-        ids: Option<Vec<String>>,
-    ) -> Result<u64> {
-        self.database.long_call(move |mut connection| async move {
-            let transaction = connection.transaction().await.map_err(from_postgres)?;
-            let deleted = match &ids {
-                None => transaction.execute(delete, &[&names]).await,
-                Some(ids) => transaction.execute(delete, &[&names, ids]).await,
-            };
-            let deleted = deleted.map_err(from_postgres)?;
-            if deleted > 0 {
-                count_removal(&transaction).await?;
-            }
-            transaction.commit().await.map_err(from_postgres)?;
-            Ok(deleted)
-        })
     }
 
     /// Removes blobs that no output needs, in batches, and their bodies.
@@ -125,7 +141,20 @@ impl SharedStore {
             .long_call(move |connection| super::snapshot::take(connection, signed(now)))?;
         let mut removal = collect::decide(&snapshot, request, now);
         if !request.dry_run {
-            let staying = self.remove_planned(&snapshot, request, &removal.sessions, now)?;
+            let used: BTreeMap<&SessionId, u64> = snapshot
+                .sessions
+                .iter()
+                .map(|session| (&session.id, session.used))
+                .collect();
+            // The request names some sessions. They go, used or not.
+            let is_named = |name: &SessionId| request.sessions.contains(name);
+            let planned = removal.sessions.iter();
+            let planned: Vec<(&SessionId, Option<u64>)> = planned
+                .map(|name| (name, used.get(name).copied().filter(|_| !is_named(name))))
+                .collect();
+            let removed = self.remove_sessions(&planned, now)?;
+            let mut staying = removal.sessions.clone();
+            staying.retain(|name| !removed.contains(name));
             removal.retain_sessions(&snapshot, &staying);
             self.remove_outputs(&removal.outputs)?;
             self.remove_unheld()?;
@@ -137,70 +166,24 @@ impl SharedStore {
         }
         Ok(removal.report)
     }
-
-    /// Removes sessions in batches, except those that were used or leased after the snapshot.
-    /// Returns those that stay.
-    fn remove_planned(
-        &self,
-        snapshot: &StoreSnapshot,
-        request: &CollectOptions,
-        sessions: &[SessionId],
-        now: u64,
-    ) -> Result<Vec<SessionId>> {
-        // The delete itself compares the times: a session that another process uses meanwhile would
-        // otherwise be removed between a look at it and the delete.
-        let delete = "DELETE FROM trimtab.sessions
-             USING unnest($1::bytea[], $2::bigint[]) AS gone (name, used)
-             WHERE sessions.name = gone.name AND (gone.used IS NULL
-                 OR (sessions.used = gone.used AND sessions.leased_until <= $3))
-             RETURNING sessions.name";
-        let known: BTreeMap<&SessionId, u64> = snapshot
-            .sessions
-            .iter()
-            .map(|session| (&session.id, session.used))
-            .collect();
-        let mut staying = Vec::new();
-        for batch in sessions.chunks(BATCH) {
-            let names = batch.iter().map(|name| name.as_str().as_bytes().to_vec());
-            let names: Vec<Vec<u8>> = names.collect();
-            // No time for those that the request names: they go, used or not.
-            let is_named = |name: &SessionId| request.sessions.contains(name);
-            let used = batch.iter().map(|name| {
-                let used = known.get(name).copied().filter(|_| !is_named(name));
-                used.map(signed)
-            });
-            let used: Vec<Option<i64>> = used.collect();
-            let removed = self.database.long_call(move |mut connection| async move {
-                let transaction = connection.transaction().await.map_err(from_postgres)?;
-                let values: [&(dyn ToSql + Sync); 3] = [&names, &used, &signed(now)];
-                let rows = transaction.query(delete, &values).await;
-                let rows = rows.map_err(from_postgres)?;
-                if !rows.is_empty() {
-                    count_removal(&transaction).await?;
-                }
-                transaction.commit().await.map_err(from_postgres)?;
-                let removed = rows.iter().map(|row| rows::session_id(row.get(0)));
-                removed.collect::<Result<BTreeSet<SessionId>>>()
-            })?;
-            for session in batch {
-                if removed.contains(session) {
-                    self.secrets().remove(session);
-                } else {
-                    staying.push(session.clone());
-                }
-            }
-        }
-        Ok(staying)
-    }
 }
 
-/// Tells other processes that something was removed.
-async fn count_removal(transaction: &Transaction<'_>) -> Result<()> {
-    let count = "UPDATE trimtab.store SET removals = removals + 1";
-    transaction
-        .batch_execute(count)
-        .await
-        .map_err(from_postgres)
+/// Executes a delete, and tells other processes if it removed something. Returns the removed rows.
+async fn delete_and_count(
+    mut connection: Object,
+    delete: &str,
+    values: &[&(dyn ToSql + Sync)],
+) -> Result<Vec<Row>> {
+    let transaction = connection.transaction().await.map_err(from_postgres)?;
+    let rows = transaction.query(delete, values).await;
+    let rows = rows.map_err(from_postgres)?;
+    if !rows.is_empty() {
+        let count = "UPDATE trimtab.store SET removals = removals + 1";
+        let counted = transaction.batch_execute(count).await;
+        counted.map_err(from_postgres)?;
+    }
+    transaction.commit().await.map_err(from_postgres)?;
+    Ok(rows)
 }
 
 /// The body in the first two columns.

@@ -149,10 +149,7 @@ impl Store for SharedStore {
     }
 
     fn delete_session(&self, session: &SessionId) -> Result<()> {
-        if self.remove_sessions(std::slice::from_ref(session))? == 0 {
-            return Err(Error::NotFound);
-        }
-        self.remove_unheld()
+        self.delete_whole_session(session)
     }
 
     fn sessions(&self) -> Result<Vec<SessionInfo>> {
