@@ -155,7 +155,7 @@ impl<'a> Emitter<'a> {
         };
         let is_complete =
             message.parts.iter().all(may_stay) && refused_reasoning(message, dialect) == 0;
-        if self.stands_before_waiting(message) {
+        if self.last == Some(at) && self.stands_before_waiting(message) {
             // The waiting messages are written behind this one, and only the end of a window may
             // be empty.
             self.last = None;
