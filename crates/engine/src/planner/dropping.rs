@@ -6,7 +6,7 @@ use trimtab_model::estimate::Measure;
 use trimtab_model::{Message, Role};
 
 use super::draft::{CompactionDraft, CompactionRequest, DraftContent};
-use super::survivors::{Survivors, must_stay, task};
+use super::survivors::{NEWEST_ROUNDS, Survivors, must_stay, task};
 use super::{ConversationState, is_ours};
 use crate::compaction::keep_rules::KeptMessages;
 use crate::compaction::recovery::half_of_turns;
@@ -105,8 +105,23 @@ fn is_conversation(slot: &Slot) -> bool {
 /// The oldest messages with their counterparts, until `excess` tokens are free; never the task, the
 /// newest question or the newest round.
 fn oldest(conversation: &ConversationState<'_>, excess: u64) -> Vec<usize> {
+    let (gone, freed) = oldest_before_newest(conversation, excess, NEWEST_ROUNDS);
+    if freed >= excess {
+        return gone;
+    }
+    // The pages that the model has read in its last rounds can alone exceed the window. It can read
+    // them again, so all but the newest may go.
+    oldest_before_newest(conversation, excess, 1).0
+}
+
+/// The same, and the tokens that are freed. The newest rounds stay, at most `rounds` of them.
+fn oldest_before_newest(
+    conversation: &ConversationState<'_>,
+    excess: u64,
+    rounds: usize,
+) -> (Vec<usize>, u64) {
     let slots = conversation.slots;
-    let must = must_stay(slots, conversation.opening);
+    let must = must_stay(slots, conversation.opening, rounds);
     let groups = RoundGroups::of(slots);
     let mut gone: BTreeSet<usize> = BTreeSet::new();
     let mut freed = 0u64;
@@ -135,5 +150,5 @@ fn oldest(conversation: &ConversationState<'_>, excess: u64) -> Vec<usize> {
             }
         }
     }
-    gone.into_iter().collect()
+    (gone.into_iter().collect(), freed)
 }

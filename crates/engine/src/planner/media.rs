@@ -3,7 +3,7 @@
 use trimtab_model::{Part, Ref};
 
 use super::ConversationState;
-use super::survivors::must_stay;
+use super::survivors::{NEWEST_ROUNDS, must_stay};
 use crate::plan::Edit;
 
 /// A part with media that is to be shown as text.
@@ -23,7 +23,7 @@ pub(super) fn media_to_shed(conversation: &ConversationState<'_>) -> Vec<MediaPl
         return Vec::new();
     }
     // The text of the task stays, but its media may go.
-    let must = must_stay(conversation.slots, 0);
+    let must = must_stay(conversation.slots, 0, NEWEST_ROUNDS);
     let mut places = Vec::new();
     for (at, slot) in conversation.slots.iter().enumerate() {
         let Some(message) = slot.source.in_log().filter(|_| !must.contains(&at)) else {

@@ -15,8 +15,9 @@ use crate::policy::{CompactionPolicy, Strategy};
 use crate::removal::{SafeCuts, with_counterparts};
 use crate::view::tools::is_retrieval;
 
-/// At most this many rounds count as the newest.
-const NEWEST_ROUNDS: usize = 8;
+/// At most this many rounds count as the newest. An agent that only reads from the store for a long
+/// time would otherwise keep everything.
+pub(super) const NEWEST_ROUNDS: usize = 8;
 /// Below this many messages, the automatic strategy deletes without a summary.
 const FEW_MESSAGES: usize = 5;
 
@@ -59,7 +60,7 @@ pub(super) fn survivors(
             .call
             .window
             .map(|window| percent(window, compaction.keep_percent));
-        let must = must_stay(&slots, conversation.opening);
+        let must = must_stay(&slots, conversation.opening, NEWEST_ROUNDS);
         // The removal must also make room for the summary.
         let summary = summary_tokens(policy, conversation.call.window);
         let goes = (request.excess > 0).then(|| request.excess.saturating_add(summary));
@@ -255,15 +256,16 @@ fn are_summaries(slots: &[Slot], places: &[usize]) -> bool {
     slots.all(|slot| is_summary(&slot.message))
 }
 
-/// The task, the newest question and the newest rounds: the next answer depends on them.
-pub(super) fn must_stay(slots: &[Slot], opening: usize) -> BTreeSet<usize> {
+/// The task, the newest question and the newest rounds, at most `rounds` of them: the next answer
+/// depends on them.
+pub(super) fn must_stay(slots: &[Slot], opening: usize, rounds: usize) -> BTreeSet<usize> {
     let pairing = rounds::pair(slots);
     let question = slots.iter().rposition(|slot| slot.message.is_real_user());
     let last = slots
         .iter()
         .rposition(|slot| slot.message.role != Role::System && !is_ours(&slot.message));
     let mut must: BTreeSet<usize> = question.into_iter().chain(last).collect();
-    let newest = newest_rounds(slots, &pairing.rounds);
+    let newest = newest_rounds(slots, &pairing.rounds).take(rounds);
     // Rounds before the newest question belong to an earlier, answered one.
     must.extend(newest.filter(|start| question.is_none_or(|at| at < *start)));
     must.extend(task(slots, opening));
@@ -289,8 +291,7 @@ fn newest_rounds<'r>(slots: &'r [Slot], rounds: &'r [Round]) -> impl Iterator<It
         goes_on &= is_lookup(round);
         is_newest
     });
-    // An agent that only reads from the store for a long time would otherwise keep everything.
-    newest.take(NEWEST_ROUNDS).map(|round| round.start)
+    newest.map(|round| round.start)
 }
 
 /// The first slot from which the kept ones fit `room`, moved forward so that no round is split.

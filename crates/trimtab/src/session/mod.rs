@@ -74,8 +74,7 @@ pub enum SessionError {
     /// The window does not fit, and the policy forbids what would help.
     #[error(
         "the window takes {tokens} of {window} tokens, the answer included, and nothing that \
-         preset '{preset}' allows makes it smaller\nhint: compact by hand, or set \
-         compaction.auto = true"
+         preset '{preset}' allows makes it smaller\nhint: {hint}"
     )]
     OverBudget {
         /// The size of the window and its answer.
@@ -84,6 +83,8 @@ pub enum SessionError {
         window: u64,
         /// The preset.
         preset: String,
+        /// What the user can do.
+        hint: &'static str,
     },
     /// An entry of the log or journal cannot be read.
     #[error("entry {position} of the {stream} of session '{session}' cannot be read: {why}")]

@@ -128,6 +128,11 @@ impl Session {
                 tokens,
                 window,
                 preset: self.setup.policy.preset.clone(),
+                hint: if self.setup.policy.compaction.auto {
+                    "add rungs to `ladder`, such as drop_oldest, or choose another preset"
+                } else {
+                    "compact by hand, or set compaction.auto = true"
+                },
             },
         }
     }
