@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_an_image_goes_as_it_came() {
+    fn part_that_is_not_an_image_is_unchanged() {
         let file = RawJson::parse(r#"{"type":"file","file":{"file_id":"f"}}"#).unwrap();
         assert_eq!(to_messages(&file), file.as_str());
     }

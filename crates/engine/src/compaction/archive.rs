@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_model_writes_is_clipped_and_an_excerpt_stands_in() {
+    fn summary_of_a_tool_is_clipped_or_replaced_by_an_excerpt() {
         let output = Output {
             tool: Some("bash".into()),
             ..Output::new("c1", "line1\nline2")

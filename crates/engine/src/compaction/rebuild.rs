@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_moved_or_shortened_survives_the_next_compaction() {
+    fn kept_user_messages_survive_the_next_compaction() {
         let users = KeepRule::UserMessages { tokens: 99 };
         assert_eq!(compacted(log(), &users, 3), ["rules", "one", "two", "S2"]);
         let long = vec![

@@ -124,7 +124,7 @@ fn errors() {
 }
 
 #[test]
-fn what_a_user_insists_on() {
+fn sentences_with_must_or_never_are_constraints() {
     let said = "Please fix it. You must not rename x.y!\nKeep tests green; and so on. Don’t push";
     let mut found = Vec::new();
     constraints(said, &mut |fact| {
@@ -245,7 +245,7 @@ proptest! {
     }
 
     #[test]
-    fn what_stands_between_lines_changes_nothing(one in texts(), other in texts()) {
+    fn facts_of_joined_texts_are_the_facts_of_each(one in texts(), other in texts()) {
         let mut together = found(&one);
         together.extend(found(&other));
         let mut joined = format!("{one}\n{other}");

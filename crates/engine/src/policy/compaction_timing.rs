@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_does_not_fire() {
+    fn trigger_with_an_unknown_value_does_not_fire() {
         let ratio = trigger(
             Metric::UsageTotal,
             Comparison::AtLeast,

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn written_preset_reads_as_the_same_policy() {
         for preset in PRESETS {
             let policy = Policy::preset(preset.name).unwrap();
             let written = toml::to_string(&policy).unwrap();

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn error_about_a_condition_names_the_mistake() {
         assert!(read("usage = 3").contains("`>=` or `>`"));
         assert!(read("tokens > 3").contains("one of usage, usage_input, log, call, messages"));
         assert!(read("log > many").contains("`many`"));
@@ -231,7 +231,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_again(trigger in any_trigger()) {
+        fn written_condition_reads_as_the_same_trigger(trigger in any_trigger()) {
             prop_assert_eq!(trigger.to_string().parse::<Trigger>(), Ok(trigger));
         }
 

@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_show_is_said_clearly() {
+    fn empty_result_is_stated() {
         let read = ReadAnswer::new("r", READ, 3, 0, 3, SMALL);
         assert_eq!(read.finish(), "Offset exceeds output length.");
         assert_eq!(

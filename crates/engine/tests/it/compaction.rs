@@ -143,7 +143,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_said_closes_a_tag(log in any_history(30), answer in hostile_text()) {
+    fn conversation_text_cannot_close_a_tag(log in any_history(30), answer in hostile_text()) {
         let summariser = SummaryModel { window: Some(6_000), max_output: 600, ..SummaryModel::default() };
         let requests = requests(&log, SummaryRequestForm::Text, &SummaryPrompt::default(), summariser, &weigh);
         for messages in asked(&requests, &answer) {

@@ -180,7 +180,7 @@ proptest! {
     }
 
     #[test]
-    fn what_a_plan_would_save_is_what_it_saves(
+    fn predicted_size_of_a_plan_is_its_size(
         log in any_history(40),
         edits in prop::collection::vec(edit(), 1..5),
         options in options(),

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_policy_is_named() {
+    fn error_about_a_policy_names_the_setting() {
         let bad = |toml: &str| find("mine", &toml::from_str(toml).unwrap()).unwrap_err();
         assert!(bad("[mine]\nnonsense = 1").contains("nonsense"));
         assert!(bad("[mine.compaction]\nkeep_percent = 0").contains("compaction.keep_percent"));

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_before_is_not_said_twice() {
+    fn text_before_a_hidden_call_is_not_repeated() {
         let first = Message::assistant("Let me see. ").with_call(Call::new("h", "mine", "{}"));
         let before = visible_parts(&first, is_ours);
         assert_eq!(before.len(), 1);

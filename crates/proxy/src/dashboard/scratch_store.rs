@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_back_and_leaves_no_trace() {
+    fn scratch_store_reads_its_writes_and_leaves_the_inner_store_unchanged() {
         let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let session = SessionId::new("s").unwrap();
         let old = inner.put(&session, Put::new("c1", "old")).unwrap();

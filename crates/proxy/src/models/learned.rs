@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_left_out() {
+    fn unreadable_entries_are_skipped() {
         let store = MemoryStore::new();
         let place = SessionId::new(PLACES[0]).unwrap();
         let entries: [&[u8]; 2] = [b"nonsense", b"{\"upstream\":1}"];

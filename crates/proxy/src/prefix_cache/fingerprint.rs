@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_another_message() {
+    fn different_messages_have_different_fingerprints() {
         let one = r#"{"role":"user","content":"q"}"#;
         let same = messages(one);
         let others = [

@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_read_of_a_broken_body_is_given_on() {
+    async fn read_part_of_a_broken_body_is_passed_on() {
         let body = rejoined_body(Bytes::from_static(b"ab"), failing_body("gone".into()));
         let CollectedBody::Longer(read, mut rest) = collect(body, 9).await else {
             panic!("it is not whole");

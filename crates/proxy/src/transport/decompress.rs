@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_or_unknown_is_left_alone() {
+    fn damaged_or_unknown_encoding_is_not_decoded() {
         for encoding in ["gzip", "deflate", "br", "zstd"] {
             assert_eq!(
                 decoded(encoding, b"\xffnonsense".to_vec()),

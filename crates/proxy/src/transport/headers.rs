@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_concerns_one_connection_stays_there() {
+    fn connection_headers_are_not_forwarded() {
         let sent = to_upstream(of_pairs(&[
             ("connection", "keep-alive, x-mine"),
             ("x-mine", "1"),

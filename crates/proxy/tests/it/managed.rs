@@ -96,7 +96,7 @@ async fn shortened_outputs_keep_their_view() {
 }
 
 #[tokio::test]
-async fn what_needs_no_change_is_not_touched() {
+async fn request_without_changes_is_forwarded_byte_for_byte() {
     for dialect in Dialect::ALL {
         let upstream = echo(dialect).await;
         let (_running, base) = proxy(config(&upstream.url())).await;

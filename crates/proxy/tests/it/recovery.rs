@@ -116,7 +116,7 @@ async fn overflow_is_recovered() {
 }
 
 #[tokio::test]
-async fn what_does_not_help_gives_the_providers_own_error() {
+async fn failed_recovery_passes_on_the_error_of_the_provider() {
     for dialect in Dialect::ALL {
         for form in FORMS {
             let upstream =

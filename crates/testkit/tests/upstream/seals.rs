@@ -87,7 +87,7 @@ async fn a_changed_system_or_tool_is_a_changed_prefix() {
 }
 
 #[tokio::test]
-async fn without_signing_anything_goes() {
+async fn upstream_without_signing_accepts_changed_outputs() {
     for dialect in [Dialect::Messages, Dialect::Responses] {
         let (_upstream, client, mut talk) = talk(dialect, false).await;
         *first_output(&mut talk) = json!("[trimmed]");

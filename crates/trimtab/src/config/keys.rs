@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_typed_is_read_as_it_is_meant() {
+    fn typed_value_is_read_by_the_kind_of_its_setting() {
         assert_eq!(SettingKind::Text.typed("gpt-4o"), Value::from("gpt-4o"));
         assert_eq!(SettingKind::Text.typed("12"), Value::from("12"));
         assert_eq!(SettingKind::Text.typed("'12'"), Value::from("12"));

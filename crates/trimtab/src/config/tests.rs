@@ -161,7 +161,7 @@ fn shapes_are_changed_in_part_or_as_a_whole() {
 }
 
 #[test]
-fn what_is_not_known_is_told_with_what_is_near() {
+fn error_about_an_unknown_setting_suggests_the_nearest() {
     assert_eq!(
         refused(&["compaction.atuo=false"], &[]),
         "--set: no setting compaction.atuo | did you mean compaction.auto?"

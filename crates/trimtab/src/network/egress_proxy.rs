@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_needs_no_proxy_gets_none() {
+    fn loopback_and_excepted_hosts_use_no_proxy() {
         let proxies = Matcher::builder()
             .all("http://proxy:3128")
             .no("inner.example, 10.0.0.0/8");

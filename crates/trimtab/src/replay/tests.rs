@@ -115,7 +115,7 @@ fn recalled(text: &str, position: usize) -> (u64, u64, u64) {
 }
 
 #[test]
-fn what_is_needed_is_shown_or_behind_a_ref_or_lost() {
+fn needed_text_counts_as_shown_retrievable_or_lost() {
     assert_eq!(recalled("see src/parser/lexer.rs", 2), (1, 0, 0));
     assert_eq!(recalled("an excerpt: abcdefghijklmnop", 2), (0, 1, 0));
     assert_eq!(recalled("the ref is not in the window", 2), (0, 0, 1));

@@ -40,7 +40,7 @@ fn lines_come_numbered() {
 }
 
 #[test]
-fn what_models_get_slightly_wrong_is_taken_as_meant() {
+fn slightly_wrong_arguments_are_accepted() {
     let (store, id) = with(b"alpha\nbeta\ngamma");
     let expected = "    2  beta";
     for arguments in [

@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_utf8_keeps_its_length() {
+    fn each_invalid_byte_becomes_one_character() {
         assert_eq!(readable("é".as_bytes()), (Cow::Borrowed("é"), false));
         let (text, unreadable) = readable(b"caf\xe9 \xe2\x82 \xff\xfe");
         assert_eq!((&*text, unreadable), ("caf? ?? ??", true));

@@ -206,7 +206,7 @@ proptest! {
     }
 
     #[test]
-    fn what_a_plan_takes_out_comes_back_by_undo_and_by_ref(
+    fn removed_text_returns_by_undo_and_by_ref(
         preset in preset(),
         dialect in dialect(),
         log in long_history(),

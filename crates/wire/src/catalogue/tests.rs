@@ -85,7 +85,7 @@ fn an_unknown_model_names_its_neighbours_and_the_way_out() {
 }
 
 #[test]
-fn what_no_registry_has_comes_from_the_overlay() {
+fn overlay_supplies_what_no_registry_has() {
     let model = |name: &str| Catalogue::embedded().find(name).unwrap().model;
     let opus = model("us.anthropic.claude-opus-5-5");
     assert_eq!(opus.rules.bound_reasoning, ReasoningBinding::Bound);

@@ -104,7 +104,7 @@ fn a_request_over_the_whole_rate_is_not_sent_again_as_it_is() {
 }
 
 #[test]
-fn nothing_said_is_an_overflow_only_if_the_request_was_large() {
+fn empty_error_is_an_overflow_only_for_a_large_request() {
     let silent = ProviderResponse::new(400, b"");
     assert_eq!(classify(&silent).certainty, Certainty::IfLarge);
     assert!(classify(&silent.window(1000).estimate(900)).is_overflow());
@@ -165,7 +165,7 @@ fn a_prompt_that_was_cut_by_the_server_shows_in_usage() {
 }
 
 #[test]
-fn what_the_model_or_the_user_says_is_no_error() {
+fn overflow_wording_in_an_answer_is_no_error() {
     let words = "prompt is too long: 9000 tokens > 8192 maximum, context_length_exceeded";
     for body in [
         serde_json::json!({"choices": [{"message": {"content": words}, "finish_reason": "stop"}]}),

@@ -56,7 +56,7 @@ fn every_spelling_comes_back() {
 }
 
 #[test]
-fn what_the_model_said_in_one_go_is_one_message() {
+fn items_of_one_answer_are_one_message() {
     let messages = comes_back(&json!([
         {"role": "user", "content": "go"},
         {"type": "reasoning", "id": "r1", "summary": [], "encrypted_content": "gAAA"},

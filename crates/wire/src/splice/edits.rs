@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_taken_out_takes_along_what_is_inside() {
+    fn removed_range_removes_edits_inside_it() {
         let mut edits = ByteEdits::default();
         edits.replace(Span::new(2, 3), "x");
         edits.replace(Span::new(1, 4), "");

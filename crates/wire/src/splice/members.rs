@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_in_goes_before_the_next_that_stays() {
+    fn inserted_member_goes_before_the_next_that_stays() {
         let list = "[1, 2, 3]";
         assert_eq!(edited(list, &[], &[(0, "a"), (3, "z")]), "[a,1, 2, 3,z]");
         assert_eq!(edited(list, &[0, 1], &[(0, "a"), (1, "b")]), "[a,b,3]");

@@ -105,7 +105,7 @@ fn a_system_message_goes_where_the_system_speaks() {
 }
 
 #[test]
-fn what_only_we_know_is_not_sent() {
+fn own_metadata_is_not_sent() {
     let mut output = Output::new("c", "x");
     output.trimmed = true;
     output.is_error = true;

@@ -278,7 +278,7 @@ fn calls(dialect: Dialect, stream: &str) -> Vec<String> {
 }
 
 #[test]
-fn nothing_to_hide_changes_nothing() {
+fn stream_without_hidden_calls_is_unchanged() {
     for (dialect, stream) in STREAMS {
         for ends in ["\n", "\r\n", "\r"] {
             let stream = stream.replace('\n', ends);

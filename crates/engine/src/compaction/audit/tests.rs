@@ -46,7 +46,7 @@ fn missing(written: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn what_matters_most_comes_first() {
+fn most_important_missing_fact_comes_first() {
     let missing = missing(&[""]);
     assert_eq!(missing[0], "Never change schema.sql!");
     assert_eq!(missing[1], "schema.sql");
@@ -58,7 +58,7 @@ fn what_matters_most_comes_first() {
 }
 
 #[test]
-fn what_is_written_is_not_missing() {
+fn fact_in_the_summary_is_not_missing() {
     let summary = "User: never change `schema.sql`! Ran cat src/login.rs and cargo test login; \
                    error: assertion failed at src/login.rs:88 in check_session(), token A77-2291, \
                    check()";

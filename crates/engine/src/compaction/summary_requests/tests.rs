@@ -57,7 +57,7 @@ fn text(request: &SummaryRequest) -> String {
 }
 
 #[test]
-fn what_fits_is_one_request() {
+fn replaced_messages_that_fit_need_one_request() {
     for form in [SummaryRequestForm::Messages, SummaryRequestForm::Text] {
         let requests = requests(
             &log(3, 100),
@@ -228,7 +228,7 @@ fn turns_are_asked_in_two_batches_that_are_merged() {
 }
 
 #[test]
-fn what_the_turns_design_leaves_out_is_noted() {
+fn summary_notes_that_oversized_messages_were_left_out() {
     let old = [Message::user("x".repeat(20_000)), Message::user("small")];
     let requests = requests(
         &old,

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_again_stands_once() {
+    fn repeated_words_are_shown_once_at_their_last_place() {
         let all = [words("again"), words("other"), words("again")];
         assert_eq!(render_words(&all, 1_000), "\n- other\n- again");
     }

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_seen_as_one_character_stays_whole() {
+    fn cut_never_splits_a_grapheme() {
         let family = "x 👩\u{200d}👩\u{200d}👧";
         for at in 3..family.len() {
             assert_eq!(head(family, at), "x ", "at {at}");

@@ -133,7 +133,7 @@ fn a_body_that_breaks_off_is_refused_as_ever() {
 }
 
 #[test]
-fn what_is_remembered_stays_within_its_memory() {
+fn cache_of_parsed_bodies_stays_within_its_memory() {
     let parsed_bodies = parsed_bodies_of(40_000);
     for at in 0..100 {
         let body = chat(20).replace("\"q\"", &format!("\"{}\"", format!("q{at}").repeat(4_000)));

@@ -115,7 +115,7 @@ fn a_summary_that_is_empty_cut_off_or_a_call_is_not_accepted() {
 }
 
 #[test]
-fn what_only_the_previous_summary_knows_reaches_the_next_summariser() {
+fn next_summariser_gets_the_previous_summary() {
     for preset in managed() {
         let mut session = open(preset, 40_000);
         session.admit(Message::system("be brief")).unwrap();
@@ -166,7 +166,7 @@ fn what_only_the_previous_summary_knows_reaches_the_next_summariser() {
 }
 
 #[test]
-fn what_comes_while_a_summary_is_written_is_kept() {
+fn message_that_arrives_during_a_summary_is_kept() {
     let mut session = open("turns", 40_000);
     for number in 0..12 {
         session

@@ -83,7 +83,7 @@ fn thoughts(session: &mut Session) -> Vec<String> {
 }
 
 #[test]
-fn what_stands_before_everything_may_change_once() {
+fn changed_front_removes_bound_reasoning_once() {
     let mut session = open("steady", 40_000);
     session.admit(Message::user("begin")).unwrap();
     think(&mut session, 0..2);

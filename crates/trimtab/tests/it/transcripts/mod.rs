@@ -159,7 +159,7 @@ proptest! {
     #![proptest_config(cases(120))]
 
     #[test]
-    fn what_is_read_again_is_the_window(session in session(), planned in any::<bool>()) {
+    fn written_transcript_reads_as_its_window(session in session(), planned in any::<bool>()) {
         for file in files(&session) {
             check(&file, planned, false)?;
         }
@@ -173,7 +173,7 @@ proptest! {
     }
 
     #[test]
-    fn what_needs_no_change_keeps_its_bytes(session in session()) {
+    fn unchanged_transcript_keeps_its_bytes(session in session()) {
         for file in files(&session) {
             let before = read(file.text.as_bytes());
             let all: Vec<_> = before.messages.iter().enumerate().map(|(at, message)| {
