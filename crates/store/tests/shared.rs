@@ -6,6 +6,7 @@
     reason = "a test may fail"
 )]
 
+use std::io::{self, Read};
 use std::time::Duration;
 
 use trimtab_store::{
@@ -135,6 +136,39 @@ fn equal_large_outputs_leave_one_object() {
     assert_eq!(objects.object_count(&bucket).unwrap(), 1);
     store.delete_session(&session("s")).unwrap();
     assert_eq!(objects.object_count(&bucket).unwrap(), 0);
+}
+
+#[test]
+fn upload_whose_source_fails_is_aborted() {
+    let Some(url) = database() else { return };
+    let Some(objects) = ObjectServer::shared() else {
+        return;
+    };
+    let bucket = objects.new_bucket().unwrap();
+    let blobs = ObjectServer::url(&bucket, objects.address());
+    let store = SharedOptions::new(&url).blobs(&blobs).open().unwrap();
+    let bytes = noise(20 << 20);
+    let mut seen = 0;
+    let mut source = bytes.as_slice().chain(FailingSource(|| {
+        seen = objects.open_upload_count(&bucket).unwrap();
+    }));
+    let put = Put::from_reader("c", &mut source);
+    assert!(matches!(
+        store.put(&session("s"), put),
+        Err(Error::Input(_))
+    ));
+    assert_eq!(seen, 1, "the upload had begun");
+    assert_eq!(objects.open_upload_count(&bucket).unwrap(), 0);
+}
+
+/// A source that fails when it is read, after it has called its function.
+struct FailingSource<F>(F);
+
+impl<F: FnMut()> Read for FailingSource<F> {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        (self.0)();
+        Err(io::Error::other("gone"))
+    }
 }
 
 #[test]

@@ -179,7 +179,7 @@ impl ImageBodyWriter {
             None => self.write_chunk(pending)?,
             Some(objects) => self.finish_object(objects, pending)?,
         }
-        Ok(self.name)
+        Ok(self.name.clone())
     }
 
     fn write_chunk(&mut self, bytes: Vec<u8>) -> Result<()> {
@@ -227,7 +227,14 @@ impl ImageBodyWriter {
         let Some(mut upload) = self.upload.take() else {
             return Ok(());
         };
-        self.wait_for_object(async move { upload.complete().await.map(|_| ()) })
+        self.wait_for_object(async move {
+            let completed = upload.complete().await.map(|_| ());
+            if completed.is_err() {
+                // As in `drop`.
+                let _ = upload.abort().await;
+            }
+            completed
+        })
     }
 
     fn wait_for_object<T: Send + 'static>(
@@ -236,6 +243,17 @@ impl ImageBodyWriter {
     ) -> Result<T> {
         let work = async move { work.await.map_err(|error| from_write(&error)) };
         self.storage.database.wait(PATIENCE, work)
+    }
+}
+
+/// Aborts an upload that was not completed: an object store keeps its parts otherwise, and no
+/// listing shows them.
+impl Drop for ImageBodyWriter {
+    fn drop(&mut self) {
+        if let Some(mut upload) = self.upload.take() {
+            // A failure leaves the parts to the bucket's rule for incomplete uploads.
+            let _ = self.wait_for_object(async move { upload.abort().await });
+        }
     }
 }
 

@@ -64,6 +64,12 @@ impl ObjectServer {
         Ok(listed.matches("<Key>").count())
     }
 
+    /// The number of uploads to a bucket that are neither completed nor aborted.
+    pub fn open_upload_count(&self, bucket: &str) -> io::Result<usize> {
+        let listed = self.request("GET", &format!("/{bucket}?uploads"))?;
+        Ok(listed.matches("<Upload>").count())
+    }
+
     fn request(&self, method: &str, path: &str) -> io::Result<String> {
         let mut stream = TcpStream::connect(self.address())?;
         let signed = "Authorization: AWS4-HMAC-SHA256 Credential=test/20300101/us-east-1/s3/\
