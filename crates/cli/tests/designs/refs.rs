@@ -1,4 +1,4 @@
-//! Preset `refs`: outputs behind refs, retain and summary at 0.8 of the window.
+//! Preset `refs`: outputs stored behind refs, and a summary once the window is 80 % full.
 
 use std::sync::Arc;
 

@@ -172,7 +172,7 @@ fn invalid_setting_error_names_value_and_allowed_values() {
         ),
         (
             "compaction.auto=perhaps",
-            "compaction.auto = \"perhaps\" cannot be used",
+            "\"perhaps\" is not a valid value of compaction.auto",
         ),
         ("compactoin.auto=true", "did you mean compaction.auto?"),
         ("foo.bar=1", "`trimtab config show` lists every setting"),

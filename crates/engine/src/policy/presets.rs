@@ -37,10 +37,10 @@ macro_rules! presets {
 
 presets! {
     ("steady", "ours: show outputs whole, keep old text short, rewrite when that is cheapest"),
-    ("refs", "outputs behind refs, retain and summary at 0.8 of the window"),
-    ("checkpoint", "middle cut, user messages and a checkpoint summary"),
-    ("turns", "whole turns, the summary in the system prompt"),
-    ("archive", "old outputs archived, recent messages by tokens"),
+    ("refs", "outputs stored behind refs; a summary once the window is 80 % full"),
+    ("checkpoint", "outputs cut in the middle; user messages stay, and a summary replaces the rest"),
+    ("turns", "recent turns stay whole; a summary in the system prompt replaces the others"),
+    ("archive", "old outputs archived one by one; recent messages stay, up to a number of tokens"),
     ("retention", "old outputs cut to 500 chars above 40,000 input tokens"),
     ("none", "no management: requests are sent unchanged, except for repairs"),
 }

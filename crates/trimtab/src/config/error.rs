@@ -55,7 +55,7 @@ pub enum ConfigError {
         meant: Vec<(&'static str, &'static str)>,
     },
     /// The setting cannot have this value.
-    #[error("{origin}: {key} = {value} cannot be used")]
+    #[error("{origin}: {value} is not a valid value of {key}")]
     Value {
         /// The setting.
         key: String,
@@ -82,7 +82,7 @@ impl ConfigError {
                 let user = user.map_or(String::new(), |user| format!(" {user}"));
                 let path = path.display();
                 Some(format!(
-                    "put them into the user's file{user}, or trust this file as a whole with \
+                    "move that to the user's file{user}, or trust this file as a whole with \
                      --config {path}"
                 ))
             }

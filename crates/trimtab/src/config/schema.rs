@@ -97,10 +97,10 @@ fn about(key: &SettingKey) -> String {
 pub fn commented(keys: &[SettingKey], preset: &str, more: &Table) -> Result<String, UnknownPreset> {
     let defaults = defaults(preset, more)?;
     let mut text = String::from(
-        "# Settings of Trimtab for this project. What is commented out is what the preset says.\n\
+        "# Settings of Trimtab for this project. Commented lines show the values of the preset.\n\
          # Order, the strongest first: flags, environment, this file, the user's file, the preset.\n\
-         # Settings that are not for a project's file stand in the user's file, or in one that\n\
-         # --config or TRIMTAB_CONFIG names.\n",
+         # Settings that a project's file may not contain belong in the user's file, or in one\n\
+         # that --config or TRIMTAB_CONFIG names.\n",
     );
     // TOML requires keys without a section before the first section.
     let plain = keys.iter().filter(|key| !key.name.contains('.'));

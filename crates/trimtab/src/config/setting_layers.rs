@@ -8,7 +8,7 @@ use super::files;
 use super::inputs::ConfigInputs;
 use super::layered_settings::{KnownKeys, SetValue};
 use super::trust::NotRead;
-use super::{ConfigError, KEYS, SettingKey, SettingSource};
+use super::{ConfigError, KEYS, SettingKey, SettingSource, nearest_name};
 
 /// The settings by source, weaker before stronger in each list.
 pub(super) struct SettingLayers {
@@ -61,8 +61,8 @@ fn of_project(
     allowed_settings.map_err(|keys| ConfigError::Project { path, keys, user })
 }
 
-/// Settings from environment variables. A variable that looks like a setting of a section but is
-/// none is an error; other names may belong to other programs.
+/// Settings from environment variables. A variable that looks like a misspelt setting is an error;
+/// other names may belong to other programs.
 fn environment(inputs: &ConfigInputs, known: &KnownKeys<'_>) -> Result<Vec<SetValue>, ConfigError> {
     let mut all = Vec::new();
     for (variable, text) in &inputs.environment {
@@ -85,9 +85,19 @@ fn environment(inputs: &ConfigInputs, known: &KnownKeys<'_>) -> Result<Vec<SetVa
             let key = name.replacen(&format!("{section}_"), &format!("{section}."), 1);
             // It is not a setting, so this fails with the nearest name.
             known.parse_typed(&key, text, &source)?;
+        } else if is_misspelt(&name, known) {
+            known.parse_typed(&name, text, &source)?;
         }
     }
     Ok(all)
+}
+
+/// True for a name that is nearly that of a setting without a section. A longer name that begins
+/// with a setting, such as `models`, is a variable of its own.
+fn is_misspelt(name: &str, known: &KnownKeys<'_>) -> bool {
+    let keys = known.keys.iter().map(|key| key.name);
+    let plain = || keys.clone().filter(|key| !key.contains('.'));
+    !plain().any(|key| name.starts_with(key)) && nearest_name(name, plain()).is_some()
 }
 
 /// The preset that the strongest source names.

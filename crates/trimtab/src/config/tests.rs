@@ -170,7 +170,13 @@ fn error_about_an_unknown_setting_suggests_the_nearest() {
         refused(&[], &[("TRIMTAB_COMPACTION_ATUO", "false")]),
         "TRIMTAB_COMPACTION_ATUO: no setting compaction.atuo | did you mean compaction.auto?"
     );
-    assert!(with(&[], &[("TRIMTAB_SOMETHING", "else")]).is_ok());
+    assert_eq!(
+        refused(&[], &[("TRIMTAB_PRESTE", "refs")]),
+        "TRIMTAB_PRESTE: no setting preste | did you mean preset?"
+    );
+    for other in ["TRIMTAB_SOMETHING", "TRIMTAB_MODELS", "TRIMTAB_SESSION"] {
+        assert!(with(&[], &[(other, "else")]).is_ok(), "{other}");
+    }
     assert!(refused(&["preset=refs", "views.default.max_byte=1"], &[]).contains("max_byte"));
 }
 
@@ -178,11 +184,12 @@ fn error_about_an_unknown_setting_suggests_the_nearest() {
 fn a_value_that_cannot_be_is_told_with_what_can() {
     assert_eq!(
         refused(&["compaction.auto=perhaps"], &[]),
-        "--set: compaction.auto = \"perhaps\" cannot be used | allowed: true or false"
+        "--set: \"perhaps\" is not a valid value of compaction.auto | allowed: true or false"
     );
     let told = refused(&[], &[("TRIMTAB_PRESET", "tidy")]);
     assert!(
-        told.contains("TRIMTAB_PRESET: preset = ") && told.contains("steady, refs"),
+        told.contains("TRIMTAB_PRESET: 'tidy' is not a valid value of preset")
+            && told.contains("steady, refs"),
         "{told}"
     );
     let told = refused(&["compaction.when=usage >= soon"], &[]);

@@ -219,7 +219,7 @@ fn settings_file(args: &HookFileArgs) -> Result<PathBuf, Failure> {
         };
         return Err(Failure::input(
             format!("the hooks of {name} cannot replace the output of a tool"),
-            format!("use a proxy of its own: trimtab wrap {command}"),
+            format!("run it through a private proxy: trimtab wrap {command}"),
         ));
     }
     if let Some(file) = &args.file {

@@ -185,10 +185,16 @@ struct OutputPrinter<'a> {
 
 impl OutputPrinter<'_> {
     fn print(&mut self, args: &OutputReadArgs) -> Result<(), PrintStop> {
-        let end = args.offset.saturating_add(args.limit.unwrap_or(u64::MAX));
-        let mut next = Some(args.offset);
-        // The first read happens even with --limit 0, so that an offset past the end is reported.
-        while let Some(offset) = next.filter(|offset| *offset < end || *offset == args.offset) {
+        // The store counts an empty line after the last newline. Users do not.
+        let line_count = self.stored.shown_lines()?;
+        let offset = args.offset;
+        if offset > 0 && offset >= line_count {
+            return Err(Error::PastEnd { offset, line_count }.into());
+        }
+        let end = offset.saturating_add(args.limit.unwrap_or(u64::MAX));
+        let end = end.min(line_count);
+        let mut next = Some(offset);
+        while let Some(offset) = next.filter(|offset| *offset < end) {
             let mut range = LineRange::new(offset, end - offset);
             if self.json {
                 range.max_line_bytes = JSON_LINE;

@@ -68,7 +68,7 @@ read, or only the variables of --env.
 
 If one of these variables is already set, or the client's settings name an address, the proxy \
 sends requests there, unless --upstream or the settings of trimtab say otherwise. An address other \
-than the provider's own is output_of at startup.
+than the provider's own is printed at startup.
 
 Options for trimtab come before the client; everything after it belongs to the client.";
 

@@ -118,6 +118,20 @@ fn lines_are_printed_with_their_numbers() {
 }
 
 #[test]
+fn newline_at_the_end_adds_no_line() {
+    let home = Home::new();
+    let id = home.put(b"alpha\nbeta\ngamma\ndelta\nalpha.2\n");
+    let read = ["output", "read", "-s", "s", &id, "--offset", "3"];
+    home.check(&read, 0, "    4  delta\n    5  alpha.2\n", "");
+    let past = home.run(&["output", "read", "-s", "s", &id, "--offset", "5"]);
+    assert_eq!(past.code, 2);
+    let told = "offset 5 is past the end: the output has 5 lines";
+    assert!(past.stderr.contains(told), "{}", past.stderr);
+    let id = home.put(b"");
+    home.check(&["output", "read", "-s", "s", &id], 0, "", "");
+}
+
+#[test]
 fn raw_flag_prints_the_stored_bytes() {
     let home = Home::new();
     let bytes: Vec<u8> = (0..200_000_u32)

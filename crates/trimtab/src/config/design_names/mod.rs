@@ -209,7 +209,7 @@ pub(super) fn apply_environment(
 pub fn under_design_names(keys: &[SettingKey], preset: &str) -> String {
     let mut text = format!(
         "# Settings of Trimtab under the names of the design that preset {preset} carries out.\n\
-         # docs/presets.md tells what each is; both kinds of names can stand in one file.\n\n\
+         # docs/presets.md describes each setting; a file can use both kinds of names.\n\n\
          preset = \"{preset}\"\n"
     );
     let mut section = "";
