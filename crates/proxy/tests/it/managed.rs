@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde_json::json;
 use trimtab_model::Dialect;
 use trimtab_proxy::{ModelRule, ProxyConfig, ProxyMode};
 use trimtab_store::{MemoryStore, Store};
@@ -386,4 +387,34 @@ async fn request_can_wait_for_its_summary() {
         }
     }
     panic!("no summary was asked for");
+}
+
+#[tokio::test]
+async fn legacy_function_call_does_not_stop_management() {
+    let upstream = echo(Dialect::Chat).await;
+    let (_running, base) = proxy(windowed(config(&upstream.url()), 8_000)).await;
+    let mut talk = Talk::new(Dialect::Chat, "read all files");
+    talk.entries.extend([
+        json!({"role": "assistant", "content": null,
+            "function_call": {"name": "old", "arguments": "{\"a\": 1}"}}),
+        json!({"role": "function", "name": "old", "content": "done"}),
+    ]);
+    for round in 0..16 {
+        talk.round(&format!("c{round}"), &lines(150));
+        // The first request may already exceed the window.
+        if round < 8 {
+            continue;
+        }
+        let got = post(&base, path(Dialect::Chat), &[], talk.body()).await;
+        assert_ne!(got.header("x-trimtab-action"), "passed", "round {round}");
+        let sent = upstream.seen().last().unwrap().clone();
+        assert!(sent.body.len() < 8_000 * 5, "round {round}");
+        let scan = trimtab_wire::scan::BodyScan::new(&sent.body, Dialect::Chat).unwrap();
+        assert!(trimtab_wire::validate::validate(&scan).is_empty());
+        // The pair stays in its form, or goes as a whole.
+        let text = sent.text();
+        let calls = text.matches("\"function_call\"");
+        let outputs = text.matches("\"role\":\"function\"");
+        assert_eq!(calls.count(), outputs.count(), "round {round}");
+    }
 }

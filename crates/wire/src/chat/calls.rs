@@ -8,6 +8,9 @@ use crate::spelling_marks;
 
 /// The name of the legacy field that preceded `tool_calls`.
 const LEGACY: &str = "function_call";
+/// The id of a call in that field and of its output, which have none. Every call needs one, and
+/// this one is never sent.
+pub(super) const LEGACY_ID: &str = LEGACY;
 
 /// Moves the calls in `fields` to `parts`.
 pub(super) fn take(fields: &mut JsonFields<'_>, parts: &mut Vec<Part>) {
@@ -77,7 +80,7 @@ fn plain(raw: &RawValue) -> String {
 fn legacy(raw: &RawValue) -> Option<Call> {
     let mut function = json::fields(raw)?;
     let mut call = Call::new(
-        "",
+        LEGACY_ID,
         function.take_string("name")?,
         function.take_string("arguments")?,
     );

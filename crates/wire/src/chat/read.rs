@@ -6,6 +6,7 @@ use trimtab_model::{
     Reasoning, Ref, Role, Text,
 };
 
+use super::calls::LEGACY_ID;
 use super::{calls, meta};
 use crate::json::{self, JsonFields, JsonType, owned, type_of};
 use crate::spelling_marks;
@@ -110,8 +111,10 @@ fn tool(
     let tool = fields.take_string("name");
     // A missing id and an empty one are written differently.
     let nameless = call_id.is_none();
+    let is_legacy = meta.wire_role.as_deref() == Some("function");
+    let without_id = if is_legacy { LEGACY_ID } else { "" };
     let mut output = Output {
-        call_id: call_id.unwrap_or_default(),
+        call_id: call_id.unwrap_or_else(|| without_id.to_owned()),
         tool,
         content: Vec::new(),
         is_error: fields.take_true("is_error"),

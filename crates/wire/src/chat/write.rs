@@ -2,6 +2,7 @@
 
 use trimtab_model::{ExtraFields, Message, Output, Part, RawJson, Reasoning, Role, marks};
 
+use super::calls::LEGACY_ID;
 use super::{calls, meta};
 use crate::json::{ObjectWriter, array, quoted};
 use crate::{media, spelling_marks};
@@ -22,8 +23,8 @@ pub fn write_message(message: &Message) -> Vec<RawJson> {
 fn write_output(message: &Message, output: &Output) -> RawJson {
     let legacy = message.meta.wire_role.as_deref() == Some("function");
     let object = ObjectWriter::new().text("role", if legacy { "function" } else { "tool" });
-    let nameless =
-        output.call_id.is_empty() && spelling_marks::has(&output.extra, spelling_marks::NAMELESS);
+    let nameless = ["", LEGACY_ID].contains(&output.call_id.as_str())
+        && spelling_marks::has(&output.extra, spelling_marks::NAMELESS);
     let id = (!nameless).then(|| quoted(&output.call_id));
     let stored = output.stored.as_ref().map(RawJson::of);
     let object = object
