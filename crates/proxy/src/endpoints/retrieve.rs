@@ -25,6 +25,8 @@ use crate::transport::headers;
 
 /// The error for a ref that is unknown, malformed or of another tenant.
 const NOT_FOUND: &str = "ref not found";
+/// The form of an answer that has the bytes as they were stored.
+const AS_STORED: &str = "stored";
 /// The largest output in one answer, in bytes.
 const LONGEST: usize = 64 << 20;
 /// The longest body of a request in bytes. It holds a pattern, and is parsed at once.
@@ -41,8 +43,8 @@ struct RetrieveQuery {
 
 /// What was found under a ref.
 enum FoundOutput {
-    /// The reply, as JSON.
-    Reply(Bytes),
+    /// The reply, with its content type.
+    Reply(&'static str, Bytes),
     /// There is no memory for it now.
     NoMemory,
 }
@@ -68,6 +70,7 @@ pub(super) async fn answer(
     let query = wanted
         .query
         .or_else(|| query::field(&context.path, "query"));
+    let as_stored = query::field(&context.path, "form").as_deref() == Some(AS_STORED);
     let Some(opened) = context.shared.store_state.readable() else {
         return context.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_STORE);
     };
@@ -80,14 +83,15 @@ pub(super) async fn answer(
     let found = spawn_blocking(move || {
         let session = wanted.owner(store.as_ref(), &id)?;
         match query {
+            _ if as_stored => stored_bytes(store.as_ref(), &session, &id, memory),
             Some(query) => search(store.as_ref(), session, &id, &query),
             None => whole_output(store.as_ref(), &session, &id, memory),
         }
     });
     match found.await.ok().flatten() {
-        Some(FoundOutput::Reply(reply)) => {
+        Some(FoundOutput::Reply(kind, reply)) => {
             context.pending_record.record.retrievals += 1;
-            context.reply_text("application/json", reply)
+            context.reply_text(kind, reply)
         }
         Some(FoundOutput::NoMemory) => context.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_MEMORY),
         // Unknown, malformed and foreign refs are all the same.
@@ -146,7 +150,37 @@ fn search(store: &dyn Store, session: SessionId, id: &str, query: &str) -> Optio
     let arguments = json!({"ref_id": id, "pattern": query}).to_string();
     let found = Retrieval::new(store, session).call(tools::GREP, &arguments);
     let reply = json!({"hash": id, "query": query, "results": [found.text]});
-    Some(FoundOutput::Reply(Bytes::from(reply.to_string())))
+    Some(FoundOutput::Reply(
+        "application/json",
+        Bytes::from(reply.to_string()),
+    ))
+}
+
+/// The bytes of an output as they were stored: also images, and the JSON of removed messages.
+fn stored_bytes(
+    store: &dyn Store,
+    session: &SessionId,
+    id: &str,
+    mut memory: Reservation,
+) -> Option<FoundOutput> {
+    let metadata = store.metadata(session, id).ok()?;
+    let size = in_one_answer(metadata.byte_size)?;
+    if !memory.grow(size) {
+        return Some(FoundOutput::NoMemory);
+    }
+    let stored = store.open(session, id, OutputForm::Whole).ok()?;
+    let bytes = stored.bytes().ok()?;
+    memory.set(bytes.capacity());
+    // A browser must never show what a tool printed as a page.
+    let kind = "application/octet-stream";
+    Some(FoundOutput::Reply(kind, memory.attach(bytes)))
+}
+
+/// The size of an output that is not too long for one answer, which is completely in memory. Longer
+/// outputs can still be searched.
+fn in_one_answer(bytes: u64) -> Option<usize> {
+    let size = usize::try_from(bytes).ok();
+    size.filter(|size| *size <= LONGEST)
 }
 
 fn whole_output(
@@ -156,9 +190,7 @@ fn whole_output(
     mut memory: Reservation,
 ) -> Option<FoundOutput> {
     let metadata = store.metadata(session, id).ok()?;
-    let size = usize::try_from(metadata.byte_size).ok();
-    // The answer is one JSON document in memory. Longer outputs can still be searched.
-    let size = size.filter(|size| *size <= LONGEST)?;
+    let size = in_one_answer(metadata.byte_size)?;
     if !memory.grow(size * BYTES_PER_BYTE) {
         return Some(FoundOutput::NoMemory);
     }
@@ -174,5 +206,5 @@ fn whole_output(
     let reply = reply.ok()?;
     // The reply is counted until the client has read it.
     memory.set(reply.capacity());
-    Some(FoundOutput::Reply(memory.attach(reply)))
+    Some(FoundOutput::Reply("application/json", memory.attach(reply)))
 }

@@ -1,12 +1,15 @@
 //! The proxy's own endpoints.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 use trimtab_model::Dialect;
 use trimtab_wire::scan::BodyScan;
 use trimtab_wire::validate::validate;
 
 use crate::fake::{Reply, Upstream, get, post};
-use crate::talk::{Talk, lines};
+use crate::managed::{echo, windowed};
+use crate::talk::{Talk, lines, path};
 use crate::{config, proxy};
 
 #[tokio::test]
@@ -235,4 +238,56 @@ async fn root_path_describes_the_proxy_unless_the_upstream_answers() {
     let server = Upstream::start(|_, _| Reply::json(200, "it is running")).await;
     let (_running, base) = proxy(config(&server.url())).await;
     assert_eq!(get(&base, "/", &[]).await.text(), "it is running");
+}
+
+#[tokio::test]
+async fn parts_of_removed_rounds_are_retrieved() {
+    let upstream = echo(Dialect::Messages).await;
+    let (_running, base) = proxy(windowed(config(&upstream.url()), 20_000)).await;
+    let mut talk = Talk::new(Dialect::Messages, "read all files");
+    let picture = "iVBORw0KGgoAAAANSUhEUgAA";
+    talk.entries.extend([
+        json!({"role": "assistant", "content": [
+            {"type": "mcp_tool_use", "id": "mcptoolu_1", "name": "query", "server_name": "s",
+                "input": {"sql": "SELECT 41"}},
+            {"type": "mcp_tool_result", "tool_use_id": "mcptoolu_1", "is_error": false,
+                "content": [{"type": "text", "text": "row 42"}]},
+            {"type": "text", "text": "done"}]}),
+        json!({"role": "user", "content": "go on"}),
+        json!({"role": "assistant", "content": [
+            {"type": "tool_use", "id": "d1", "name": "read", "input": {}}]}),
+        json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "d1", "content": [
+            {"type": "document",
+                "source": {"type": "text", "media_type": "text/plain", "data": "page 43"}},
+            {"type": "image",
+                "source": {"type": "base64", "media_type": "image/png", "data": picture}}]}]}),
+    ]);
+    for round in 0..16 {
+        talk.round(&format!("c{round}"), &lines(150));
+    }
+    let key = [("x-api-key", "k")];
+    post(&base, path(Dialect::Messages), &key, talk.body()).await;
+    let sent = upstream.seen().last().unwrap().text();
+    for gone in ["SELECT 41", "row 42", "page 43", picture] {
+        assert!(!sent.contains(gone), "{gone} is still in the window");
+    }
+    let (mut texts, mut stored) = (String::new(), String::new());
+    let words = sent.split(|c: char| !c.is_ascii_alphanumeric());
+    let ids: BTreeSet<&str> = words.filter(|word| word.len() == 16).collect();
+    for id in ids {
+        let got = get(&base, &format!("/v1/retrieve/{id}"), &key).await;
+        if got.status == 200 {
+            texts.push_str(&got.text());
+            let path = format!("/v1/retrieve/{id}?form=stored");
+            stored.push_str(&get(&base, &path, &key).await.text());
+        }
+    }
+    for gone in ["SELECT 41", "row 42", "page 43"] {
+        assert!(texts.contains(gone), "{gone} is lost");
+    }
+    assert!(stored.contains(picture), "the picture is lost");
+    assert!(
+        !texts.contains(picture),
+        "a model cannot read a picture as text"
+    );
 }
