@@ -181,14 +181,14 @@ fn error_about_an_unknown_setting_suggests_the_nearest() {
 }
 
 #[test]
-fn a_value_that_cannot_be_is_told_with_what_can() {
+fn error_about_a_value_lists_the_allowed_values() {
     assert_eq!(
         refused(&["compaction.auto=perhaps"], &[]),
         "--set: \"perhaps\" is not a valid value of compaction.auto | allowed: true or false"
     );
     let told = refused(&[], &[("TRIMTAB_PRESET", "tidy")]);
     assert!(
-        told.contains("TRIMTAB_PRESET: 'tidy' is not a valid value of preset")
+        told.contains("TRIMTAB_PRESET: \"tidy\" is not a valid value of preset")
             && told.contains("steady, refs"),
         "{told}"
     );

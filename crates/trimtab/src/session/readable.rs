@@ -190,7 +190,7 @@ mod tests {
                 "[assistant] {\"citations\":[44]}",
                 "[output c1] two files[document][image]",
                 format!("[output c1] {}", document.as_str()).as_str(),
-                "[output c1] (image, 54 bytes)",
+                "[output c1] (image, 57 bytes)",
             ]
         );
     }
