@@ -140,6 +140,56 @@ fn inspect_and_compact_report_the_same_tokens() {
     );
 }
 
+/// A question and its answer in a log of Claude Code, with the usage of the answer.
+fn exchange(number: u64, input: u64) -> [Value; 2] {
+    let line = |kind: &str, uuid: String, message: Value| json!({"type": kind, "uuid": uuid, "parentUuid": null, "sessionId": "s", "message": message});
+    let answer = json!({"role": "assistant", "model": "claude-sonnet-4-5",
+        "content": format!("Answer {number}."),
+        "usage": {"input_tokens": input, "output_tokens": 3}});
+    [
+        line(
+            "user",
+            format!("q{number}"),
+            json!({"role": "user", "content": format!("and {number}?")}),
+        ),
+        line("assistant", format!("a{number}"), answer),
+    ]
+}
+
+/// Adds lines to a log.
+fn append(file: &str, lines: &[Value]) {
+    let lines = lines.iter().map(|line| format!("{line}\n"));
+    let text = fs::read_to_string(file).unwrap() + &lines.collect::<String>();
+    fs::write(file, text).unwrap();
+}
+
+#[test]
+fn usage_from_before_a_compaction_does_not_fill_the_window() {
+    let home = Home::new();
+    let log = claude_code(home.path());
+    append(&log, &exchange(1, 90_000));
+    append(&log, &exchange(2, 90_100));
+    let short = home.path().join("short.jsonl").display().to_string();
+    let compacted = home.run(&["compact", &log, "-o", &short, "-k", "2", "--json"]);
+    let compacted: Value = serde_json::from_str(&compacted.stdout).unwrap();
+    assert!(compacted["summary"].is_string(), "{compacted}");
+    let inspect = |file: &str| -> Value {
+        serde_json::from_str(&trimtab(&["inspect", file, "--json"]).stdout).unwrap()
+    };
+    assert_eq!(inspect(&log)["window"]["reported"], 90_100);
+    // The kept answers still have the usage of their own requests.
+    assert_eq!(inspect(&short)["window"]["reported"], Value::Null);
+    let shown = trimtab(&["inspect", &short]).stdout;
+    let tokens = &compacted["tokens_after"];
+    assert!(
+        shown.contains(&format!("window: {tokens} of 200,000")),
+        "{shown}"
+    );
+    // The usage of a new answer counts again.
+    append(&short, &exchange(3, 4_321));
+    assert_eq!(inspect(&short)["window"]["reported"], 4_321);
+}
+
 #[test]
 fn picture_is_one_file_with_a_headline_in_money() {
     let folder = folder("picture");

@@ -7,8 +7,14 @@ use crate::json::{self, JsonFields, ObjectWriter};
 /// The name of the field; agents ignore unknown fields.
 pub(super) const FIELD: &str = "trimtab";
 
-/// The value of the field for `message`; none if the log can express everything.
-pub(super) fn mark(message: &Message) -> Option<String> {
+/// The field that says how many messages were behind ours when it was written.
+const BEHIND: &str = "behind";
+/// The same number on a message that was read, until [`forget_outdated_usage`] takes it.
+const BEHIND_MARK: &str = "trimtab:behind";
+
+/// The value of the field for `message` with `behind` messages behind it; none if the log can
+/// express everything.
+pub(super) fn mark(message: &Message, behind: usize) -> Option<String> {
     let kind = message
         .meta
         .kind
@@ -18,6 +24,7 @@ pub(super) fn mark(message: &Message) -> Option<String> {
         let object = ObjectWriter::new().maybe("kind", kind);
         object
             .maybe("role", system.then(|| json::quoted("system")))
+            .maybe(BEHIND, (behind > 0).then(|| behind.to_string()))
             .end()
     })
 }
@@ -32,12 +39,36 @@ pub(super) fn apply<'m>(
     };
     let kind = ours.get("kind").and_then(json::parse::<MessageKind>);
     let system = ours.text("role").is_some_and(|role| role == "system");
+    let behind = ours.get(BEHIND).map(json::owned);
     for message in messages {
         if message.role == Role::User {
             message.meta.kind = kind.or(message.meta.kind);
+            let mark = behind.clone().map(|raw| (BEHIND_MARK.to_owned(), raw));
+            message.meta.extra.extend(mark);
             if system {
                 message.role = Role::System;
             }
         }
     }
+}
+
+/// Removes the usage of answers that were given before one of our messages was inserted in front of
+/// them. It describes a prompt that is no longer sent.
+pub(super) fn forget_outdated_usage(messages: &mut [Message]) {
+    let mut outdated = 0;
+    for (at, message) in messages.iter_mut().enumerate() {
+        if let Some(behind) = take_behind(message) {
+            outdated = outdated.max(at.saturating_add(1).saturating_add(behind));
+        }
+        if at < outdated {
+            message.meta.usage = None;
+        }
+    }
+}
+
+fn take_behind(message: &mut Message) -> Option<usize> {
+    let extra = &mut message.meta.extra;
+    let at = extra.iter().position(|(name, _)| name == BEHIND_MARK)?;
+    let (_, raw) = extra.remove(at);
+    raw.as_str().parse().ok()
 }

@@ -12,7 +12,7 @@ use super::message_per_line::MessagePerLine;
 use super::thread::ReadConversation;
 use super::{
     Conversation, ReadError, TranscriptForm, TranscriptWarning, claude_code, codex, copilot,
-    document, gemini,
+    document, gemini, private_marks,
 };
 
 /// The maximum number of lines before one must be recognised, because logs start with lines of
@@ -96,7 +96,11 @@ impl<R: BufRead> TranscriptReader<R> {
             LineContent::Log(TranscriptForm::GeminiCli) => Box::<gemini::GeminiSession>::default(),
             LineContent::Log(_) | LineContent::Message => Box::<MessagePerLine>::default(),
         };
-        self.read_log(log).map(Some)
+        let mut reads = self.read_log(log)?;
+        for read in &mut reads {
+            private_marks::forget_outdated_usage(&mut read.conversation.messages);
+        }
+        Ok(Some(reads))
     }
 
     /// If the first line starts a document that spans several lines, reads all of it.
@@ -142,8 +146,10 @@ impl<R: BufRead> TranscriptReader<R> {
     pub(super) fn current(&self) -> Result<Conversation, ReadError> {
         let line = self.lines.number;
         let read = document::read(self.lines.text()?);
-        read.map_err(|error| ReadError::syntax(&error, line))?
-            .ok_or(ReadError::Form { line })
+        let read = read.map_err(|error| ReadError::syntax(&error, line))?;
+        let mut read = read.ok_or(ReadError::Form { line })?;
+        private_marks::forget_outdated_usage(&mut read.messages);
+        Ok(read)
     }
 
     fn read_log(

@@ -93,7 +93,7 @@ fn step(new: &NewMessage<'_>, source: &str, outputs: &[&Output]) -> String {
             .maybe("tool_calls", some_list(message.calls().map(call)))
             .maybe("observation", observation(outputs));
     }
-    let mark = private_marks::mark(message).filter(|_| source == "user");
+    let mark = private_marks::mark(message, new.behind).filter(|_| source == "user");
     let extra = mark.map(|mark| ObjectWriter::new().raw(private_marks::FIELD, &mark).end());
     let old_extra = || Some(like.get("extra").filter(|_| same)?.get().to_owned());
     let extra = extra.or_else(old_extra);

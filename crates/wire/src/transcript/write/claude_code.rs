@@ -119,7 +119,10 @@ impl ClaudeCodeWriter {
             .flag("isCompactSummary", kind == Some(MessageKind::Summary))
             .flag("isMeta", meta)
             .text("uuid", &uuid)
-            .maybe(private_marks::FIELD, private_marks::mark(new.message))
+            .maybe(
+                private_marks::FIELD,
+                private_marks::mark(new.message, new.behind),
+            )
             .end()
     }
 }

@@ -63,7 +63,10 @@ fn lines(new: &NewMessage<'_>) -> Vec<String> {
         copied(&fields, |name| name == "timestamp")
             .text("type", "response_item")
             .raw("payload", payload)
-            .maybe(private_marks::FIELD, private_marks::mark(new.message))
+            .maybe(
+                private_marks::FIELD,
+                private_marks::mark(new.message, new.behind),
+            )
             .end()
     };
     let entries = write_input(&[as_codex_spells_it(new, &fields)]);

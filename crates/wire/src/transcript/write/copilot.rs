@@ -112,7 +112,8 @@ impl CopilotWriter {
         let own = like.get("id").and_then(string);
         let own = own.filter(|id| new.is_old() && self.used.insert(id.clone()));
         let made = || name(&format!("{at}{}", new.like()), new.number, new.message);
-        let mark = private_marks::mark(new.message).filter(|_| new.message.role == Role::User);
+        let mark =
+            private_marks::mark(new.message, new.behind).filter(|_| new.message.role == Role::User);
         ObjectWriter::new()
             .text("type", type_name)
             .raw("data", data)

@@ -21,6 +21,8 @@ pub(super) struct NewMessage<'a> {
     pub(super) has_moved: bool,
     /// Its position in the new window, which is unique.
     pub(super) number: usize,
+    /// The number of messages behind it in the new window.
+    pub(super) behind: usize,
 }
 
 impl<'a> NewMessage<'a> {

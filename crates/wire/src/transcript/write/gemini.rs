@@ -111,7 +111,8 @@ impl GeminiWriter {
         if answer {
             return written_answer(object, new.message);
         }
-        let mark = private_marks::mark(new.message).filter(|_| new.message.role != Role::Tool);
+        let mark =
+            private_marks::mark(new.message, new.behind).filter(|_| new.message.role != Role::Tool);
         object
             .text("type", "user")
             .raw(

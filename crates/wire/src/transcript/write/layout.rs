@@ -225,6 +225,7 @@ impl<'a> LayoutPlan<'a> {
                 is_last: before == END,
                 has_moved: entry.log_position.is_some() && stays.is_none(),
                 number,
+                behind: self.sent.len().saturating_sub(number + 1),
             };
             // An output that is written with its call waits for it.
             if joins_outputs && entry.message.role == Role::Tool {

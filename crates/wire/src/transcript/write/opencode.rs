@@ -78,7 +78,7 @@ impl OpenCodeWriter {
         let info = info.text("role", role).text("id", &id);
         let session = like.get("sessionID").and_then(string).unwrap_or_default();
         let ids = PartIds::new(&id, &session, new.number);
-        let mark = private_marks::mark(new.message).filter(|_| role == "user");
+        let mark = private_marks::mark(new.message, new.behind).filter(|_| role == "user");
         ObjectWriter::new()
             .raw("info", &info.end())
             .raw("parts", &array(parts(new.message, outputs, &ids, &like)))
