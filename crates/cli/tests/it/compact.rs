@@ -237,6 +237,63 @@ fn report_gives_next_steps_and_summary_explains_refs() {
     }
 }
 
+/// Compacts a log at `place` below the home folder; gives the command that loads the result.
+fn loading(home: &Home, form: &str, place: &str) -> String {
+    let file = home.path().join(place);
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::copy(root().join("examples/forms").join(form), &file).unwrap();
+    let (file, out) = (file.display().to_string(), home.path().join("o.jsonl"));
+    let out = out.display().to_string();
+    let mut command = home.command();
+    command
+        .args(["compact", &file, "-o", &out, "-k", "1", "--json"])
+        .env_remove("CODEX_HOME")
+        .env_remove("CLAUDE_CONFIG_DIR");
+    let report = json(&finish(&mut command, b""));
+    report["next_steps"][0].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn copy_of_a_log_is_never_overwritten_by_the_next_steps() {
+    for (form, expected) in [
+        (
+            "claude-code.jsonl",
+            "~/.claude/projects/-home-dev-tally/11111111-1111-4111-8111-111111111111.jsonl",
+        ),
+        (
+            "codex.jsonl",
+            "\"$(find ~/.codex/sessions -name '*22222222-2222-4222-8222-222222222222.jsonl')\"",
+        ),
+        ("copilot-cli.jsonl", "~/.copilot/session-state/"),
+        (
+            "gemini-cli.jsonl",
+            "\"$(find ~/.gemini/tmp -name 'session-*",
+        ),
+    ] {
+        let home = Home::new();
+        // Users have folders of these names, too.
+        for place in ["my backup/copy.jsonl", "projects/sessions/tmp/copy.jsonl"] {
+            let step = loading(&home, form, place);
+            assert!(!step.contains("copy.jsonl"), "{form}: {step}");
+            assert!(step.contains(&format!("o.jsonl {expected}")), "{step}");
+        }
+    }
+}
+
+#[test]
+fn log_in_the_folder_of_its_client_is_replaced_by_the_next_steps() {
+    for (form, place) in [
+        ("claude-code.jsonl", ".claude/projects/p/log.jsonl"),
+        ("codex.jsonl", ".codex/sessions/2025/log.jsonl"),
+        ("copilot-cli.jsonl", ".copilot/session-state/i/log.jsonl"),
+        ("gemini-cli.jsonl", ".gemini/tmp/h/chats/log.jsonl"),
+    ] {
+        let home = Home::new();
+        let step = loading(&home, form, place);
+        assert!(step.ends_with(place), "{form}: {step}");
+    }
+}
+
 #[test]
 fn report_counts_messages_and_tools_by_one_measure() {
     let home = Home::new();

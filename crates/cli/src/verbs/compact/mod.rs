@@ -4,6 +4,7 @@
 //! (`compact_conversation`), and written with the same crate. `next_steps` tells the user how to
 //! continue in the client.
 
+mod client_logs;
 mod compact_conversation;
 mod next_steps;
 mod report;

@@ -1,9 +1,11 @@
 //! The commands with which a user continues a compacted session in its client.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Value, json};
 use trimtab_wire::transcript::TranscriptForm;
+
+use super::client_logs::{CLAUDE_CODE, CODEX, COPILOT_CLI, ClientLogs, GEMINI_CLI};
 
 /// How many lines of a log are searched for the folder of its session.
 const HEAD_LINES: usize = 100;
@@ -40,7 +42,10 @@ impl CompactedFile<'_> {
                 let there = there.map(|folder| format!("cd {} && ", shell(folder)));
                 let resume = format!("{}claude --resume {id}", there.unwrap_or_default());
                 let add = format!("claude mcp add trimtab -- {mcp}");
-                self.in_place(&self.claude_place(folder.as_deref()), &resume, &add)
+                let place = folder
+                    .as_deref()
+                    .and_then(|folder| self.claude_place(folder));
+                self.in_place(&CLAUDE_CODE, place, &resume, &add)
             }
             TranscriptForm::Codex => {
                 let args = json!(self.mcp_args());
@@ -48,15 +53,22 @@ impl CompactedFile<'_> {
                     "codex -c 'mcp_servers.trimtab.command=\"trimtab\"' -c {} resume {id}",
                     shell(&format!("mcp_servers.trimtab.args={args}"))
                 );
-                self.in_place(self.file, &format!("codex resume {id}"), &add)
+                let place = found(&CODEX, &format!("*{}.jsonl", self.raw_id()));
+                self.in_place(&CODEX, Some(place), &format!("codex resume {id}"), &add)
             }
             TranscriptForm::CopilotCli => {
                 let add = format!("copilot mcp add trimtab -- {mcp}");
-                self.in_place(self.file, &format!("copilot --resume={id}"), &add)
+                let place = format!("{}/{id}/events.jsonl", COPILOT_CLI.shown());
+                let resume = format!("copilot --resume={id}");
+                self.in_place(&COPILOT_CLI, Some(place), &resume, &add)
             }
             TranscriptForm::GeminiCli => {
                 let add = format!("gemini mcp add trimtab {mcp}");
-                self.in_place(self.file, &format!("gemini --resume {id}"), &add)
+                // The name of the file ends with the first part of the id.
+                let start = self.raw_id().split('-').next().unwrap_or_default();
+                let place = found(&GEMINI_CLI, &format!("session-*{start}.json*"));
+                let resume = format!("gemini --resume {id}");
+                self.in_place(&GEMINI_CLI, Some(place), &resume, &add)
             }
             TranscriptForm::OpenCode => self.by_import(&id),
             _ => Vec::new(),
@@ -79,42 +91,52 @@ impl CompactedFile<'_> {
         ]
     }
 
-    /// The steps for a client that reads its log file.
-    fn in_place(&self, place: &Path, resume: &str, add: &str) -> Vec<String> {
-        let output = self.output.display().to_string();
-        // The user may have overwritten the log in place.
-        let is_there = self.output.canonicalize().ok() == place.canonicalize().ok();
-        let copy = (!is_there).then(|| {
-            let output = shell(&output);
-            if is_stream(place) {
-                return format!("load it: replace the log of the session by {output}");
-            }
-            let place = shell(&place.display().to_string());
-            format!("load it: cp {output} {place}")
-        });
+    /// The steps for a client that reads its log file. `place` is the path of that file for a
+    /// shell; without it, the user must find the file.
+    fn in_place(
+        &self,
+        client: &ClientLogs,
+        place: Option<String>,
+        resume: &str,
+        add: &str,
+    ) -> Vec<String> {
         let rest = [
             format!("resume:  {resume}"),
             format!("a tool that reads the refs: {add}"),
         ];
-        copy.into_iter().chain(rest).collect()
+        self.load(client, place).into_iter().chain(rest).collect()
+    }
+
+    /// The step that puts the compacted file where the client reads it; none if it is there.
+    fn load(&self, client: &ClientLogs, place: Option<String>) -> Option<String> {
+        let output = shell(&self.output.display().to_string());
+        if client.holds(self.file) {
+            // The user may have overwritten the log in place.
+            let is_there = self.output.canonicalize().ok() == self.file.canonicalize().ok();
+            let log = shell(&self.file.display().to_string());
+            return (!is_there).then(|| format!("load it: cp {output} {log}"));
+        }
+        // The transcript is a copy, which must not be overwritten: the client never reads it.
+        Some(match place {
+            Some(place) => format!("load it: cp {output} {place}"),
+            None => format!(
+                "load it: replace the log of the session in {} by {output}",
+                client.shown()
+            ),
+        })
+    }
+
+    fn raw_id(&self) -> &str {
+        self.id.unwrap_or_default()
     }
 
     /// The path at which Claude Code looks for the log: in a folder named after the project's path.
-    fn claude_place(&self, project: Option<&str>) -> PathBuf {
-        // A file below `projects` is already one of the client's logs.
-        let is_there = self
-            .file
-            .components()
-            .any(|part| part.as_os_str() == "projects");
-        match (project, self.id) {
-            (Some(project), Some(id)) if !is_there => {
-                // Claude Code names the folder after the project's path with all other characters
-                // replaced.
-                let folder = project.replace(|one: char| !one.is_ascii_alphanumeric(), "-");
-                PathBuf::from(format!("~/.claude/projects/{folder}/{id}.jsonl"))
-            }
-            _ => self.file.to_owned(),
-        }
+    fn claude_place(&self, project: &str) -> Option<String> {
+        // Claude Code names the folder after the project's path with all other characters
+        // replaced.
+        let folder = project.replace(|one: char| !one.is_ascii_alphanumeric(), "-");
+        let file = format!("{}.jsonl", self.id?);
+        Some(format!("{}/{folder}/{}", CLAUDE_CODE.shown(), shell(&file)))
     }
 
     fn mcp_args(&self) -> Vec<String> {
@@ -134,6 +156,11 @@ impl CompactedFile<'_> {
         let args: Vec<String> = args.collect();
         format!("trimtab {}", args.join(" "))
     }
+}
+
+/// A shell expression for the only log of `client` whose file name matches `pattern`.
+fn found(client: &ClientLogs, pattern: &str) -> String {
+    format!("\"$(find {} -name {})\"", client.shown(), shell(pattern))
 }
 
 /// The command that reads a ref, for a model without the retrieval tools.
@@ -156,7 +183,7 @@ fn folder(log: &[u8]) -> Option<String> {
 }
 
 /// Quotes a word for a shell.
-fn shell(text: &str) -> String {
+pub(super) fn shell(text: &str) -> String {
     let is_plain = |one: char| one.is_ascii_alphanumeric() || "-_./~=:".contains(one);
     if !text.is_empty() && text.chars().all(is_plain) {
         return text.to_owned();
