@@ -206,10 +206,64 @@ fn every_break_is_declared_with_its_arithmetic() {
     for found in breaks {
         let why = found["why"].as_str().unwrap();
         assert!(why.starts_with("the high-water mark: "), "{why}");
-        assert!(why.contains("written again; it "), "{why}");
+        assert!(why.contains("from the first change on; it "), "{why}");
     }
     let why = breaks.last().unwrap()["why"].as_str().unwrap();
     assert!(why.contains("it pays after"), "{why}");
+}
+
+/// The tokens of messages, as a replay bills them.
+fn quarter(messages: &[Value]) -> u64 {
+    let bytes = messages.iter().map(|message| {
+        let calls = message["tool_calls"].as_array().into_iter().flatten();
+        let calls = calls.map(|call| {
+            let text = |field: &str| call["function"][field].as_str().unwrap().len();
+            text("name") + text("arguments")
+        });
+        message["content"].as_str().unwrap_or_default().len() + calls.sum::<usize>()
+    });
+    bytes.sum::<usize>().div_ceil(4) as u64
+}
+
+#[test]
+fn tokens_of_a_break_are_those_that_the_windows_repeat() {
+    let folder = folder("break-tokens");
+    let (file, out) = (file(&folder), folder.join("w.jsonl").display().to_string());
+    let args = ["replay", &file, "--window", "12k", "--windows", &out];
+    let outcome = trimtab(&[&args[..], &["--json"]].concat());
+    let sum = &sums(&outcome)[0];
+    let text = fs::read_to_string(&out).unwrap();
+    let windows: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let breaks = sum["report"]["breaks"].as_array().unwrap();
+    assert!(!breaks.is_empty());
+    for found in breaks {
+        let number = usize::try_from(found["number"].as_u64().unwrap()).unwrap();
+        let (now, before) = (&windows[number - 1], &windows[number - 2]);
+        assert_eq!(now["call"], found["call"]);
+        let new = now["call"].as_u64().unwrap() - before["call"].as_u64().unwrap();
+        let messages = now["messages"].as_array().unwrap();
+        let old = messages.len() - usize::try_from(new).unwrap();
+        let first = usize::try_from(found["message"].as_u64().unwrap()).unwrap();
+        let expected = quarter(&messages[first..old]);
+        let tokens = found["tokens"].as_u64().unwrap();
+        assert!(expected > 100, "{found}");
+        // The windows of the file lack details that are billed.
+        assert!(
+            tokens.abs_diff(expected) * 20 <= expected,
+            "{found}: {expected}"
+        );
+    }
+    let shown = trimtab(&args).stdout;
+    let calls = sum["report"]["calls"].as_u64().unwrap();
+    let first = &breaks[0];
+    let expected = format!(
+        "call {} of {calls} (message {}):",
+        first["number"], first["call"]
+    );
+    assert!(shown.contains(&expected), "{shown}");
 }
 
 #[test]

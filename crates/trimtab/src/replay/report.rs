@@ -59,13 +59,16 @@ pub struct ReplayReport {
 /// A window that does not only extend the previous one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CacheBreak {
+    /// The number of the call, from 1.
+    pub number: u64,
     /// Position of the assistant message that answered the window.
     pub call: usize,
     /// Index of the first message that differs.
     pub message: usize,
-    /// Tokens after it that were in the previous window and are written again.
+    /// Tokens from it on that are written again. Messages that are sent for the first time do not
+    /// count: they would have been written anyway.
     pub tokens: u64,
-    /// The cost of that, compared to reading them from the cache.
+    /// The cost of that, compared to reading them from the cache. Nothing if the cache was cold.
     pub cost: Money,
     /// The decision, with its arithmetic if there is one; empty if there was none.
     pub why: String,

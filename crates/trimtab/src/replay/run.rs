@@ -1,6 +1,5 @@
 //! Replays one conversation, call by call.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use trimtab_engine::verify::verify;
@@ -100,6 +99,7 @@ pub fn replay_needing(
         judge: WindowJudge::new(settings.dialect),
         sizer: MessageSizer::default(),
         before: Vec::new(),
+        before_at: 0,
         cold: false,
         report: ReplayReport::default(),
     };
@@ -133,6 +133,8 @@ struct ReplayRun<'a> {
     judge: WindowJudge,
     sizer: MessageSizer,
     before: Vec<Arc<Message>>,
+    /// Position of the answer to that window.
+    before_at: usize,
     /// True if the cache is cold for the next call.
     cold: bool,
     report: ReplayReport,
@@ -149,9 +151,9 @@ impl ReplayRun<'_> {
         let faults = verify(&sent.messages, self.settings.dialect);
         // Check it twice: as messages, and as the bytes that the provider would get.
         if let Some(first) = faults.first() {
-            self.fault(format!("call {at}: {first}"));
+            self.fault(format!("message {at}: {first}"));
         } else if let Some(first) = self.judge.fault(&sent.messages) {
-            self.fault(format!("call {at}, as it would be sent: {first}"));
+            self.fault(format!("message {at}, as it would be sent: {first}"));
         }
         let size = self.bill(at, &sent, why);
         let quarter = byte_quarter(&size);
@@ -169,6 +171,7 @@ impl ReplayRun<'_> {
             tokens: size.tokens(),
         });
         self.before = sent.messages;
+        self.before_at = at;
     }
 
     fn fault(&mut self, text: String) {
@@ -190,7 +193,8 @@ impl ReplayRun<'_> {
         let read = self.sizer.total(sent.messages.iter().take(cached));
         let all = self.sizer.total(&sent.messages);
         let (read, tokens) = (byte_quarter(&read), byte_quarter(&all));
-        let prices = self.settings.prices_at(tokens);
+        let settings = self.settings;
+        let prices = settings.prices_at(tokens);
         let report = &mut self.report;
         report.tokens += tokens;
         report.largest = report.largest.max(larger_count(&all));
@@ -200,26 +204,32 @@ impl ReplayRun<'_> {
         if common == self.before.len() {
             report.extended += 1;
         } else {
-            self.record_break(at, common, sent, why);
+            self.record_break(at, common, (sent, prices), why);
         }
         all
     }
 
-    fn record_break(&mut self, at: usize, common: usize, sent: &SentWindow, why: &str) {
-        // Only messages that were in the window before count: new ones would have been written
-        // anyway.
-        let known: HashSet<*const Message> = self.before.iter().map(Arc::as_ptr).collect();
-        let changed = sent.messages.iter().skip(common);
-        let again = changed.filter(|message| known.contains(&Arc::as_ptr(message)));
+    /// Records that the window of the call at `at` differs from the previous one after `common` messages.
+    fn record_break(
+        &mut self,
+        at: usize,
+        common: usize,
+        (sent, prices): (&SentWindow, &Prices),
+        why: &str,
+    ) {
+        // What came since the previous call is at the end of the window.
+        let new = at.saturating_sub(self.before_at);
+        let old = sent.messages.len().saturating_sub(new);
+        let again = sent.messages.iter().take(old).skip(common);
         let tokens = byte_quarter(&self.sizer.total(again));
-        let prices = &self.settings.prices;
         let written = bill::with_cache(prices, 0, tokens).pico();
         let cost = written.saturating_sub(bill::with_cache(prices, tokens, 0).pico());
         self.report.breaks.push(CacheBreak {
+            number: self.report.calls,
             call: at,
             message: common,
             tokens,
-            cost: Money::from_pico(cost),
+            cost: Money::from_pico(if self.cold { 0 } else { cost }),
             why: why.to_owned(),
         });
     }

@@ -184,7 +184,10 @@ fn breaks(rows: &ReplayRows) -> String {
     for found in breaks.iter().take(BREAKS) {
         let _ = writeln!(
             text,
-            "call {}: differs from message {} on, {} tokens written again, {}",
+            "call {} of {} (message {}): differs from message {} on; {} tokens that were sent before \
+             are written again, for {}",
+            grouped(found.number),
+            grouped(row.report.calls),
             found.call,
             found.message,
             grouped(found.tokens),

@@ -69,14 +69,14 @@ impl fmt::Display for RewriteAccount {
         } = self;
         write!(
             f,
-            "{before} to {after} tokens, {suffix} of them written again; "
+            "an estimated {before} to {after} tokens, {suffix} of them from the first change on; "
         )?;
         match self.break_even {
             Some(0) => f.write_str("it costs nothing extra"),
             Some(paid) if self.pays() => {
                 write!(f, "it pays after {paid} calls, {calls} are expected")
             }
-            _ => f.write_str("it does not pay by itself, but the window was full"),
+            _ => f.write_str("it costs more than it saves, but the window was full"),
         }
     }
 }
