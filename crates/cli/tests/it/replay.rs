@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use trimtab_cli::ui::number::short;
+
 use crate::run::{Outcome, trimtab};
 
 /// A folder of the test's own.
@@ -264,6 +266,33 @@ fn tokens_of_a_break_are_those_that_the_windows_repeat() {
         first["number"], first["call"]
     );
     assert!(shown.contains(&expected), "{shown}");
+}
+
+#[test]
+fn headline_of_a_picture_is_the_sum_of_its_windows() {
+    let folder = folder("picture-sum");
+    let (file, out) = (file(&folder), folder.join("w.jsonl").display().to_string());
+    let image = folder.join("s.svg").display().to_string();
+    let sent = |preset: &str| -> u64 {
+        let args = ["replay", &file, "--window", "12k", "--windows", &out];
+        let outcome = trimtab(&[&args[..], &["--preset", preset]].concat());
+        assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+        let text = fs::read_to_string(&out).unwrap();
+        let tokens = text.lines().map(|line| {
+            let window: Value = serde_json::from_str(line).unwrap();
+            window["tokens"].as_u64().unwrap()
+        });
+        tokens.sum()
+    };
+    let outcome = trimtab(&["inspect", &file, "--window", "12k", "--svg", &image]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let image = fs::read_to_string(&image).unwrap();
+    let expected = format!(
+        "send {} tokens instead of {}.",
+        short(sent("steady")),
+        short(sent("none"))
+    );
+    assert!(image.contains(&expected), "{expected}: {image}");
 }
 
 #[test]

@@ -12,7 +12,9 @@ use super::band::{FilmBand, FilmRegion, MessageState, message_state, region};
 use super::{Film, FilmBuilder};
 use crate::replay::managed::ManagedSession;
 use crate::replay::manager::ManagerError;
-use crate::replay::{ReplayReport, ReplaySettings, ReplayStep, WindowManager, replay};
+use crate::replay::{
+    ReplayReport, ReplaySettings, ReplayStep, TokenCount, WindowManager, replay,
+};
 
 /// What a policy would have sent at each call of a recorded conversation, and the cost. `tools` is
 /// the measure of the tool definitions.
@@ -26,12 +28,17 @@ pub fn replayed_film(
     Ok(film_under(log, &mut manager, settings))
 }
 
-/// The same for any window manager.
+/// The same for any window manager. The report counts tokens as the film does: by our estimate.
 pub fn film_under(
     log: &[Arc<Message>],
     manager: &mut dyn WindowManager,
     settings: &ReplaySettings,
 ) -> (Film, ReplayReport) {
+    // The report must give the sums of the columns.
+    let settings = &ReplaySettings {
+        count: TokenCount::Estimate,
+        ..settings.clone()
+    };
     let mut watch = ReplayWatch::new(log, settings);
     let report = replay(log, manager, settings, &mut |step| watch.see(step));
     (watch.builder.finish(), report)

@@ -47,3 +47,4 @@ pub use manager::{SentWindow, ShownRef, WindowManager};
 pub use plain_rules::{DropOldest, SendAll};
 pub use report::{CacheBreak, Recall, RecallCounts, ReplayReport};
 pub use run::{ReplaySettings, ReplayStep, replay, replay_needing};
+pub use sizes::TokenCount;

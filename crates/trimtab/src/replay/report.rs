@@ -20,7 +20,7 @@ pub struct ReplayReport {
     pub over: u64,
     /// Tokens of the largest window.
     pub largest: u64,
-    /// Tokens sent by all calls together.
+    /// Tokens sent by all calls together, counted as the settings say.
     pub tokens: u64,
     /// Their cost with a prompt cache.
     pub billed: Money,

@@ -13,7 +13,7 @@ use super::manager::{SentWindow, WindowManager};
 use super::needs::{Need, needs};
 use super::report::{CacheBreak, ReplayReport};
 use super::served_needs::{ReplayedCall, ServedNeeds};
-use super::sizes::{MessageSizer, byte_quarter, larger_count};
+use super::sizes::{MessageSizer, TokenCount, larger_count};
 
 /// The maximum of faults that are reported as text.
 const TOLD: usize = 5;
@@ -32,6 +32,8 @@ pub struct ReplaySettings {
     /// True if the prompt cache is cold after every user message, because people take longer to
     /// answer than a cache is kept.
     pub cold_turns: bool,
+    /// How the tokens of the bill are counted.
+    pub count: TokenCount,
 }
 
 impl ReplaySettings {
@@ -43,6 +45,7 @@ impl ReplaySettings {
             prices: bill::USUAL,
             tiers: Vec::new(),
             cold_turns: false,
+            count: TokenCount::default(),
         }
     }
 
@@ -156,12 +159,13 @@ impl ReplayRun<'_> {
             self.fault(format!("message {at}, as it would be sent: {first}"));
         }
         let size = self.bill(at, &sent, why);
-        let quarter = byte_quarter(&size);
+        let tokens = self.settings.count.tokens(&size);
         let call = ReplayedCall {
             at,
             sent: &sent,
-            tokens: quarter,
-            prices: self.settings.prices_at(quarter),
+            tokens,
+            prices: self.settings.prices_at(tokens),
+            count: self.settings.count,
         };
         self.served
             .measure(&call, &mut self.sizer, &mut self.report);
@@ -192,14 +196,14 @@ impl ReplayRun<'_> {
         let cached = if self.cold { 0 } else { common };
         let read = self.sizer.total(sent.messages.iter().take(cached));
         let all = self.sizer.total(&sent.messages);
-        let (read, tokens) = (byte_quarter(&read), byte_quarter(&all));
         let settings = self.settings;
+        let (read, tokens) = (settings.count.tokens(&read), settings.count.tokens(&all));
         let prices = settings.prices_at(tokens);
         let report = &mut self.report;
         report.tokens += tokens;
         report.largest = report.largest.max(larger_count(&all));
         report.over += u64::from(larger_count(&all) > self.settings.window);
-        report.billed = report.billed + bill::with_cache(prices, read, tokens - read);
+        report.billed = report.billed + bill::with_cache(prices, read, tokens.saturating_sub(read));
         report.cold = report.cold + bill::cold(prices, tokens);
         if common == self.before.len() {
             report.extended += 1;
@@ -221,7 +225,7 @@ impl ReplayRun<'_> {
         let new = at.saturating_sub(self.before_at);
         let old = sent.messages.len().saturating_sub(new);
         let again = sent.messages.iter().take(old).skip(common);
-        let tokens = byte_quarter(&self.sizer.total(again));
+        let tokens = self.settings.count.tokens(&self.sizer.total(again));
         let written = bill::with_cache(prices, 0, tokens).pico();
         let cost = written.saturating_sub(bill::with_cache(prices, tokens, 0).pico());
         self.report.breaks.push(CacheBreak {

@@ -12,7 +12,7 @@ use super::bill;
 use super::manager::SentWindow;
 use super::needs::{Need, argument_strings, raw_arguments};
 use super::report::ReplayReport;
-use super::sizes::{MessageSizer, byte_quarter};
+use super::sizes::{MessageSizer, TokenCount};
 
 /// The tokens that the agent gets when it reads a part of an output by its ref.
 const SLICE: u64 = 1_000;
@@ -41,6 +41,7 @@ pub(super) struct ReplayedCall<'s> {
     pub(super) sent: &'s SentWindow,
     pub(super) tokens: u64,
     pub(super) prices: &'s Prices,
+    pub(super) count: TokenCount,
 }
 
 impl<'a> ServedNeeds<'a> {
@@ -87,7 +88,7 @@ impl<'a> ServedNeeds<'a> {
         for (source, behind_ref) in missing {
             self.fetched.insert(source, call.at);
             let all = self.log.get(source);
-            let all = all.map_or(0, |message| byte_quarter(&sizer.size(message)));
+            let all = all.map_or(0, |message| call.count.tokens(&sizer.size(message)));
             let got = if behind_ref { SLICE } else { all.min(WHOLE) };
             report.fetches += 1;
             report.fetching = report.fetching + extra_call(call, got);
@@ -126,8 +127,8 @@ impl<'a> ServedNeeds<'a> {
                 continue;
             };
             let (all, seen) = (
-                byte_quarter(&sizer.size(message)),
-                byte_quarter(&sizer.size(shown)),
+                call.count.tokens(&sizer.size(message)),
+                call.count.tokens(&sizer.size(shown)),
             );
             report.arrived += 1;
             report.arrived_tokens += all;

@@ -6,8 +6,28 @@ use std::sync::Arc;
 use trimtab_model::Message;
 use trimtab_model::estimate::Measure;
 
+/// How the tokens of a bill are counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TokenCount {
+    /// A quarter of the bytes, as other tools count that compare policies.
+    #[default]
+    ByteQuarter,
+    /// Our estimate, by which windows are drawn and the demo's provider counts.
+    Estimate,
+}
+
+impl TokenCount {
+    /// The tokens of something of this size.
+    pub(super) fn tokens(self, size: &Measure) -> u64 {
+        match self {
+            Self::ByteQuarter => byte_quarter(size),
+            Self::Estimate => size.tokens(),
+        }
+    }
+}
+
 /// Tokens as a quarter of the bytes of text, reasoning, names and arguments.
-pub(super) fn byte_quarter(size: &Measure) -> u64 {
+fn byte_quarter(size: &Measure) -> u64 {
     let sizes = size.sizes();
     let lengths = [sizes.text, sizes.reasoning, sizes.names, sizes.arguments];
     let bytes: u64 = lengths.iter().map(|length| u64::from(length.bytes)).sum();

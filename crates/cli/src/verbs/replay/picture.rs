@@ -1,6 +1,7 @@
 //! The picture of the longest conversation of a replay.
 
 use trimtab::film::film_under;
+use trimtab::replay::{ReplaySettings, TokenCount};
 
 use super::contenders::Contender;
 use super::jobs::{ReplayJob, run_job};
@@ -16,7 +17,11 @@ pub(super) fn longest(
     // In reverse, because `max_by_key` returns the last of equal elements.
     let recorded = conversations.iter().rev();
     let recorded = recorded.max_by_key(|recorded| recorded.log.len())?;
-    let settings = &recorded.settings;
+    // As the film counts, so that the figures of the picture are comparable.
+    let settings = &ReplaySettings {
+        count: TokenCount::Estimate,
+        ..recorded.settings.clone()
+    };
     let (chosen, others) = contenders.split_first()?;
     let managers = chosen.managers(recorded, settings).ok()?.into_iter();
     let films = managers.map(|mut manager| film_under(&recorded.log, manager.as_mut(), settings));
