@@ -6,6 +6,7 @@ pub mod common;
 pub mod exit;
 pub mod key_handover;
 pub mod model;
+pub mod out_file;
 pub mod picture;
 pub mod proxy;
 pub mod recorded_models;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use trimtab::film::{FilmBand, FilmColumn, FilmRegion, FilmScene, MessageState};
 
-use super::{SessionPicture, escaped, ticks};
+use super::{OtherPreset, SessionPicture, escaped, ticks};
 use crate::ui::number::short;
 
 /// The height of the picture in its own units; its width is the number of calls.
@@ -26,12 +26,17 @@ pub(super) fn class_of(region: FilmRegion) -> &'static str {
 pub(super) fn draw(picture: &SessionPicture) -> String {
     let scale = Scale::of(picture);
     let attributes = "role=\"img\" aria-label=\"tokens sent at each call\"";
-    let svg = strip(picture, &scale, attributes);
+    let svg = strip(picture, &scale, attributes, &picture.others);
     svg + &labels(picture, &scale)
 }
 
-/// The strip alone, stretched to its frame.
-pub(super) fn strip(picture: &SessionPicture, scale: &Scale, attributes: &str) -> String {
+/// The strip alone, stretched to its frame, with a line for each of `others`.
+pub(super) fn strip(
+    picture: &SessionPicture,
+    scale: &Scale,
+    attributes: &str,
+    others: &[OtherPreset],
+) -> String {
     let columns = &picture.film.columns;
     let mut svg = format!(
         "<svg viewBox=\"0 0 {} {HEIGHT}\" preserveAspectRatio=\"none\" {attributes}>",
@@ -46,7 +51,7 @@ pub(super) fn strip(picture: &SessionPicture, scale: &Scale, attributes: &str) -
         draw_scene(&mut svg, scale, scene, (first, within));
         first += count;
     }
-    for (_, sizes, _) in &picture.others {
+    for (_, sizes, _) in others {
         polyline(&mut svg, scale, "", sizes.iter().copied());
     }
     let whole = columns.iter().map(|column| column.whole);

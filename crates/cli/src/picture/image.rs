@@ -56,7 +56,8 @@ fn film(svg: &mut String, picture: &SessionPicture, top: f64) {
     let scale = Scale::of_whole(picture);
     let frame = format!("x=\"{LEFT}\" y=\"{top}\" width=\"{FILM_WIDTH}\" height=\"{FILM_HEIGHT}\"");
     let _ = writeln!(svg, "<rect class=\"sunk\" {frame}/>");
-    let _ = writeln!(svg, "{}", strip(picture, &scale, &frame));
+    // Other presets would be lines without a label.
+    let _ = writeln!(svg, "{}", strip(picture, &scale, &frame, &[]));
     let height = |tokens: u64| top + FILM_HEIGHT * (1.0 - scale.place(tokens) / 100.0);
     for tokens in ticks(scale.top) {
         #[expect(

@@ -20,6 +20,9 @@ use crate::ui::number::{counted, percent, short};
 pub use axis::ticks;
 pub use page_style::{COLOURS, STYLE};
 
+/// The name of a preset, the tokens of each call, and their costs.
+pub type OtherPreset = (String, Vec<u64>, ReplayReport);
+
 /// A session under one preset, compared with others.
 pub struct SessionPicture {
     /// The name of the session.
@@ -32,8 +35,8 @@ pub struct SessionPicture {
     pub report: ReplayReport,
     /// The costs of sending everything.
     pub everything: ReplayReport,
-    /// Other presets: their names, the tokens of each call, and their costs.
-    pub others: Vec<(String, Vec<u64>, ReplayReport)>,
+    /// Other presets, for the page.
+    pub others: Vec<OtherPreset>,
     /// The model's window, in tokens.
     pub window: u64,
 }

@@ -191,6 +191,44 @@ fn usage_from_before_a_compaction_does_not_fill_the_window() {
 }
 
 #[test]
+fn image_is_the_same_with_and_without_a_page() {
+    let folder = folder("picture-both");
+    let path = |name: &str| folder.join(name).display().to_string();
+    let (page, one, two) = (path("a.html"), path("one.svg"), path("two.svg"));
+    let both = ["inspect", EXAMPLE, "--html", &page, "--svg", &one];
+    for args in [&both[..], &["inspect", EXAMPLE, "--svg", &two]] {
+        let outcome = trimtab(args);
+        assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    }
+    let image = |path: &str| fs::read_to_string(path).unwrap();
+    assert!(image(&one) == image(&two), "{}", image(&one));
+}
+
+#[test]
+fn picture_is_drawn_even_if_nobody_reads_the_text() {
+    let folder = folder("picture-unread");
+    let page = folder.join("a.html");
+    let _ = fs::remove_file(&page);
+    let args = ["inspect", EXAMPLE, "--html", page.to_str().unwrap()];
+    let mut command = command();
+    let command = command.args(args).stdout(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    drop(child.stdout.take());
+    assert!(child.wait().unwrap().success());
+    assert!(page.exists());
+}
+
+#[test]
+fn picture_that_cannot_be_written_is_reported_before_the_text() {
+    for flag in ["--html", "--svg"] {
+        let outcome = trimtab(&["inspect", EXAMPLE, flag, "/no/such/folder/x"]);
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (2, ""));
+        let expected = "error: /no/such/folder/x: cannot write: ";
+        assert!(outcome.stderr.starts_with(expected), "{}", outcome.stderr);
+    }
+}
+
+#[test]
 fn picture_is_one_file_with_a_headline_in_money() {
     let folder = folder("picture");
     let out = folder.join("out.html").display().to_string();

@@ -12,9 +12,7 @@ use super::band::{FilmBand, FilmRegion, MessageState, message_state, region};
 use super::{Film, FilmBuilder};
 use crate::replay::managed::ManagedSession;
 use crate::replay::manager::ManagerError;
-use crate::replay::{
-    ReplayReport, ReplaySettings, ReplayStep, TokenCount, WindowManager, replay,
-};
+use crate::replay::{ReplayReport, ReplaySettings, ReplayStep, TokenCount, WindowManager, replay};
 
 /// What a policy would have sent at each call of a recorded conversation, and the cost. `tools` is
 /// the measure of the tool definitions.

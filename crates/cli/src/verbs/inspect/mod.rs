@@ -11,7 +11,7 @@ pub mod report;
 pub mod table;
 pub mod text;
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use trimtab_wire::transcript::{Conversation, ReadError, TranscriptReader};
@@ -21,6 +21,7 @@ use self::report::InspectReport;
 use self::table::{InspectTotals, TableLayout};
 use crate::common::CommonArgs;
 use crate::exit::Failure;
+use crate::out_file;
 use crate::recorded_models::RecordedModels;
 use crate::source;
 use crate::ui::{Terminal, line_width, number};
@@ -91,7 +92,11 @@ pub fn run(
     common: &CommonArgs,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
+    for path in [&args.html, &args.svg].into_iter().flatten() {
+        out_file::check(path)?;
+    }
     let mut models = RecordedModels::new(args.window, args.model.as_deref())?;
+    let is_drawn = args.html.is_some() || args.svg.is_some();
     let mut printer = InspectPrinter {
         json: common.json,
         all: args.all,
@@ -99,8 +104,12 @@ pub fn run(
         layout: TableLayout::of(width()),
         held: None,
         totals: InspectTotals::default(),
+        reader: if is_drawn {
+            TextReader::Optional
+        } else {
+            TextReader::Required
+        },
     };
-    let is_drawn = args.html.is_some() || args.svg.is_some();
     let mut longest = is_drawn.then(LongestConversation::default);
     let mut wrong = false;
     for path in &args.files {
@@ -150,7 +159,7 @@ fn inspect(
                 let report = InspectReport::new(&name, &conversation, window);
                 // Free the memory before the next conversation is read.
                 drop(conversation);
-                progress.suspend(|| printer.print(report, terminal))
+                progress.suspend(|| printer.print_if_read(report, terminal))
             }
             Err(error) => Err(unreadable(&name, &error)),
         };
@@ -185,6 +194,18 @@ struct InspectPrinter {
     /// The first report, until it is clear whether there is a second.
     held: Option<InspectReport>,
     totals: InspectTotals,
+    reader: TextReader,
+}
+
+/// The reader of the text, who may leave, as `head -1` does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TextReader {
+    /// The run ends if the reader leaves.
+    Required,
+    /// The run goes on, because a picture is drawn as well.
+    Optional,
+    /// The reader has left.
+    Gone,
 }
 
 impl InspectPrinter {
@@ -213,6 +234,32 @@ impl InspectPrinter {
                 .write_all(message::text(at, message).as_bytes())?;
         }
         Ok(())
+    }
+
+    /// Prints a report, unless nobody reads any more.
+    fn print_if_read(
+        &mut self,
+        report: InspectReport,
+        terminal: &mut Terminal,
+    ) -> Result<(), Failure> {
+        if self.reader == TextReader::Gone {
+            return Ok(());
+        }
+        let printed = self.print(report, terminal);
+        self.or_unread(printed)
+    }
+
+    /// If there is a picture to draw, a reader who leaves does not end the run.
+    fn or_unread(&mut self, printed: Result<(), Failure>) -> Result<(), Failure> {
+        match printed {
+            Err(Failure::Failed(error))
+                if error.kind() == ErrorKind::BrokenPipe && self.reader == TextReader::Optional =>
+            {
+                self.reader = TextReader::Gone;
+                Ok(())
+            }
+            printed => printed,
+        }
     }
 
     fn print(&mut self, report: InspectReport, terminal: &mut Terminal) -> Result<(), Failure> {
@@ -253,6 +300,14 @@ impl InspectPrinter {
     }
 
     fn finish(&mut self, terminal: &mut Terminal) -> Result<(), Failure> {
+        if self.reader == TextReader::Gone {
+            return Ok(());
+        }
+        let printed = self.print_rest(terminal);
+        self.or_unread(printed)
+    }
+
+    fn print_rest(&mut self, terminal: &mut Terminal) -> Result<(), Failure> {
         if let Some(only) = self.held.take() {
             self.in_full(&only, terminal)?;
         } else if !self.json && self.totals.conversations > 1 {

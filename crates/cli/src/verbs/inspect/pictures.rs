@@ -1,6 +1,5 @@
 //! `--html` and `--svg`: the longest conversation of the files as a picture.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use trimtab::engine::policy::{PRESETS, Policy};
@@ -13,6 +12,7 @@ use trimtab_wire::transcript::Conversation;
 use super::InspectArgs;
 use crate::common::CommonArgs;
 use crate::exit::Failure;
+use crate::out_file;
 use crate::picture::SessionPicture;
 use crate::recorded_models::RecordedModels;
 use crate::settings;
@@ -72,20 +72,13 @@ impl LongestConversation {
             .collect();
         let picture = source.picture(chosen, &others)?;
         if let Some(path) = &args.html {
-            write(path, &picture.page())?;
+            out_file::write(path, &picture.page())?;
         }
         if let Some(path) = &args.svg {
-            write(path, &picture.image())?;
+            out_file::write(path, &picture.image())?;
         }
         Ok(())
     }
-}
-
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text).map_err(|error| {
-        let hint = "give a path in a folder that you may write to";
-        Failure::input(format!("{}: cannot write: {error}", path.display()), hint)
-    })
 }
 
 impl PictureSource {

@@ -10,9 +10,8 @@ pub mod svg;
 pub mod table;
 pub mod windows;
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::PathBuf;
 
 use trimtab::replay::ReplaySettings;
 use trimtab_model::Dialect;
@@ -20,6 +19,7 @@ use trimtab_model::Dialect;
 use self::windows::WindowWriter;
 use crate::common::CommonArgs;
 use crate::exit::Failure;
+use crate::out_file;
 use crate::recorded_models::RecordedModels;
 use crate::ui::progress::Progress;
 use crate::ui::{Terminal, number};
@@ -136,8 +136,8 @@ pub fn run(args: &ReplayArgs, common: &CommonArgs, terminal: &mut Terminal) -> R
     let contenders = contenders::contenders(args, common)?;
     let mut models = RecordedModels::new(args.window, args.model.as_deref())?;
     let mut settings = conditions(args, &models)?;
-    if let Some(path) = &args.html {
-        check_writable(path)?;
+    for path in [&args.html, &args.windows].into_iter().flatten() {
+        out_file::check(path)?;
     }
     let read = recorded_sessions::all(args, (&mut models, &settings), terminal)?;
     if read.conversations.is_empty() {
@@ -152,7 +152,7 @@ pub fn run(args: &ReplayArgs, common: &CommonArgs, terminal: &mut Terminal) -> R
         settings.window = window;
     }
     let jobs = jobs::jobs(&read.conversations, &contenders);
-    let windows = args.windows.as_deref().map(create).transpose()?;
+    let windows = args.windows.as_deref().map(out_file::create).transpose()?;
     let windows = windows.map(WindowWriter::new);
     let progress = Progress::steps("replaying", jobs.len() as u64, terminal);
     let done = jobs::run(&jobs, &settings, windows.as_ref(), &progress);
@@ -171,38 +171,15 @@ pub fn run(args: &ReplayArgs, common: &CommonArgs, terminal: &mut Terminal) -> R
     }
     terminal.out().flush()?;
     if let Some(path) = &args.html {
-        let mut file = create(path)?;
         let drawn = picture::longest(&read.conversations, &contenders);
         let page = html::page(&rows, &settings, drawn.as_ref());
-        file.write_all(page.as_bytes())?;
-        file.flush()?;
+        out_file::write(path, &page)?;
     }
     if read.wrong {
         Err(Failure::AlreadyReported)
     } else {
         Ok(())
     }
-}
-
-fn create(path: &Path) -> Result<BufWriter<File>, Failure> {
-    let file = File::create(path).map_err(|error| unwritable(path, &error))?;
-    Ok(BufWriter::new(file))
-}
-
-/// Checks that a file can be written, without changing it. A replay may take long.
-fn check_writable(path: &Path) -> Result<(), Failure> {
-    let is_new = !path.exists();
-    let opened = File::options().append(true).create(true).open(path);
-    opened.map_err(|error| unwritable(path, &error))?;
-    if is_new {
-        std::fs::remove_file(path)?;
-    }
-    Ok(())
-}
-
-fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    let hint = "give a path in a folder that you may write to";
-    Failure::input(format!("{}: cannot write: {error}", path.display()), hint)
 }
 
 fn conditions(args: &ReplayArgs, models: &RecordedModels) -> Result<ReplaySettings, Failure> {
