@@ -50,7 +50,11 @@ pub fn open(path: &Path, terminal: &Terminal) -> Result<InputSource, Failure> {
         )
     };
     let file = File::open(path).map_err(unreadable)?;
-    let length = file.metadata().map_err(unreadable)?.len();
+    let metadata = file.metadata().map_err(unreadable)?;
+    if metadata.is_dir() {
+        return Err(unreadable(io::ErrorKind::IsADirectory.into()));
+    }
+    let length = metadata.len();
     let progress = Progress::new(&path.display().to_string(), length, terminal);
     let input = BufReader::with_capacity(BUFFER, progress.wrap(file));
     Ok(InputSource {

@@ -82,12 +82,20 @@ pub async fn start(
 /// The failure for settings that the proxy rejects.
 pub fn config_failure(error: &ProxyConfigError) -> Failure {
     let text = error.to_string();
-    let (message, hint) = split_hint(&text);
-    let hint = hint.unwrap_or("docs/proxy.md describes every setting");
-    Failure::Input {
-        message: format!("settings of the proxy: {message}"),
-        hint: Some(hint.to_owned()),
+    // Each of several problems may have a hint of its own, and many have the same.
+    let (mut lines, mut hints) = (Vec::new(), Vec::new());
+    for line in text.lines() {
+        match line.strip_prefix("hint: ") {
+            Some(hint) if hints.contains(&hint) => {}
+            Some(hint) => hints.push(hint),
+            None => lines.push(line),
+        }
     }
+    if hints.is_empty() {
+        hints.push("docs/proxy.md describes every setting");
+    }
+    let message = format!("settings of the proxy: {}", lines.join("\n"));
+    Failure::input(message, hints.join("\n"))
 }
 
 /// A failure whose text may end with a `hint:` line.

@@ -429,6 +429,7 @@ fn impossible_compactions_are_reported() {
     let file = |name: &str| home.path().join(name).display().to_string();
     let out = file("o");
     let broken = home.file("broken.json", b"{\"messages\": [");
+    let folder = home.path().display().to_string();
     for (args, code, expected) in [
         (
             vec!["compact", "no/such/file", "-o", &out],
@@ -452,6 +453,16 @@ fn impossible_compactions_are_reported() {
             "did you mean compaction.auto?",
         ),
         (vec!["compact", example], 2, "--output"),
+        (
+            vec!["compact", "examples", "-o", &out],
+            2,
+            "examples: cannot read: is a directory\nhint: give the path of a transcript",
+        ),
+        (
+            vec!["compact", example, "-o", &folder],
+            2,
+            "cannot write: it is a folder\nhint: name a file in it with -o",
+        ),
     ] {
         let done = home.run(&args);
         assert_eq!(done.code, code, "{args:?}: {}", done.stderr);

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::run::Home;
+use crate::run::{Home, trimtab};
 
 #[test]
 fn config_show_prints_values_and_sources() {
@@ -197,4 +197,27 @@ fn store_can_be_set_in_a_file() {
     let done = crate::run::finish(&mut command, b"kept");
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert!(store.is_dir());
+}
+
+#[test]
+fn switch_that_needs_a_value_is_explained() {
+    let outcome = trimtab(&["config", "show", "--set", "window"]);
+    assert_eq!(outcome.code, 2);
+    let expected = "hint: write window=VALUE; allowed: a whole number from 0";
+    assert!(outcome.stderr.contains(expected), "{}", outcome.stderr);
+}
+
+#[test]
+fn doctor_prints_several_problems_in_several_lines() {
+    let home = Home::new();
+    let tokens = "[[proxy.tokens]]\nname = \"a\"\nsha256 = \"zz\"\n\
+                  [[proxy.tokens]]\nname = \"b\"\nsha256 = \"yy\"\n";
+    let file = home.file("tokens.toml", tokens.as_bytes());
+    let shown = home.run(&["doctor", "--offline", "--config", &file]).stdout;
+    assert!(!shown.contains("\\n"), "{shown}");
+    let lines: Vec<&str> = shown.lines().map(str::trim).collect();
+    let second = lines.iter().find(|line| line.starts_with("tokens[1].sha256 = "));
+    assert!(second.is_some(), "{shown}");
+    // Both have the same hint.
+    assert_eq!(shown.matches("hint: ").count(), 1, "{shown}");
 }

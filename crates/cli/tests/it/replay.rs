@@ -404,6 +404,12 @@ fn wrong_arguments_are_reported() {
     let outcome = trimtab(&["replay", &file, "--preset", "tidy"]);
     assert_eq!(outcome.code, 2);
     assert!(outcome.stderr.contains("tidy") && outcome.stderr.contains("steady"));
+    let outcome = trimtab(&["replay", &file, "--compare", "refs,foo"]);
+    assert_eq!(outcome.code, 2);
+    let expected = "--compare: preset = \"foo\" cannot be used";
+    assert!(outcome.stderr.contains(expected), "{}", outcome.stderr);
+    let expected = "none, oracle, drop-oldest";
+    assert!(outcome.stderr.contains(expected), "{}", outcome.stderr);
     let outcome = trimtab(&["replay", "no-such-file.jsonl", "--window", "12k"]);
     assert_eq!(outcome.code, 2);
     assert!(

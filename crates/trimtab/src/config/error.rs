@@ -97,6 +97,13 @@ impl ConfigError {
                     .collect();
                 Some(meant.join("; "))
             }
+            // A flag without `=` is a switch, but perhaps only its value was forgotten.
+            Self::Value {
+                key,
+                value,
+                origin: SettingSource::Flag(_),
+                allowed,
+            } if value == "true" => Some(format!("write {key}=VALUE; allowed: {allowed}")),
             Self::Value { allowed, .. } => Some(format!("allowed: {allowed}")),
         }
     }

@@ -168,7 +168,10 @@ fn read(args: &CompactArgs, terminal: &Terminal) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let read = source.input.read_to_end(&mut bytes);
     source.progress.finish();
-    read?;
+    read.map_err(|error| Failure::WithHint {
+        message: format!("{}: cannot read: {error}", source::name(&args.file)),
+        hint: None,
+    })?;
     Ok(bytes)
 }
 

@@ -24,6 +24,12 @@ pub(super) fn check(file: &Path, output: &Path, force: bool) -> Result<(), Failu
             "give another file with -o, or --force to overwrite it: the store keeps the original",
         ));
     }
+    if output.is_dir() {
+        return Err(Failure::input(
+            format!("{}: cannot write: it is a folder", output.display()),
+            "name a file in it with -o",
+        ));
+    }
     let folder = output
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());

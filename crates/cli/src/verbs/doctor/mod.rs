@@ -169,6 +169,12 @@ fn print(
         .map(|check| visible(&check.name).chars().count())
         .max()
         .unwrap_or(0);
+    // The words of a check stand below each other, also if they have several lines.
+    let gap = " ".repeat(widest + 11);
+    let in_lines = |text: &str| {
+        let lines: Vec<_> = text.lines().map(visible).collect();
+        lines.join(&format!("\n{gap}"))
+    };
     for check in checks {
         let colour = match check.state {
             CheckState::Ok => style::GOOD,
@@ -186,11 +192,11 @@ fn print(
             terminal.out(),
             "{colour}{state:<8}{colour:#} {:<widest$}  {}",
             visible(name),
-            visible(message)
+            in_lines(message)
         )?;
         if let Some(hint) = &check.hint {
-            let (dim, gap) = (style::DIM, " ".repeat(widest + 11));
-            writeln!(terminal.out(), "{gap}{dim}hint:{dim:#} {}", visible(hint))?;
+            let dim = style::DIM;
+            writeln!(terminal.out(), "{gap}{dim}hint:{dim:#} {}", in_lines(hint))?;
         }
     }
     Ok(())

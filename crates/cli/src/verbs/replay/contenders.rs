@@ -1,6 +1,6 @@
 //! The rules under which a conversation is replayed: presets, and baselines to compare them with.
 
-use trimtab::engine::policy::Policy;
+use trimtab::engine::policy::{PRESETS, Policy};
 use trimtab::replay::managed::ManagedSession;
 use trimtab::replay::manager::ManagerError;
 use trimtab::replay::oracle::{MARKS, Oracle};
@@ -94,6 +94,7 @@ fn contender(name: Option<&str>, flag: &str, common: &CommonArgs) -> Result<Cont
         Some(ORACLE) => ContenderRule::Oracle,
         Some(DROP_OLDEST) => ContenderRule::DropOldest,
         _ => {
+            name.map_or(Ok(()), |name| check(name, flag))?;
             let named = name.map(|name| ("preset", name.to_owned(), flag));
             let named: Vec<_> = named.into_iter().collect();
             ContenderRule::Preset(Box::new(settings::load(common, &named)?.policy))
@@ -108,4 +109,18 @@ fn contender(name: Option<&str>, flag: &str, common: &CommonArgs) -> Result<Cont
         on_curve: false,
         rule,
     })
+}
+
+/// Fails if there is no preset of this name. The settings know no baselines, so their own error would
+/// not name them.
+fn check(name: &str, flag: &str) -> Result<(), Failure> {
+    let mut names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
+    if names.contains(&name) {
+        return Ok(());
+    }
+    names.extend([ORACLE, DROP_OLDEST]);
+    Err(Failure::input(
+        format!("{flag}: preset = {name:?} cannot be used"),
+        format!("allowed: one of {}", names.join(", ")),
+    ))
 }
