@@ -1,5 +1,6 @@
 //! The report of a compaction.
 
+use std::cmp::Ordering;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::Path;
@@ -121,16 +122,10 @@ impl CompactReport {
         let mut text = String::new();
         let name = visible(self.id.as_deref().unwrap_or(&self.file));
         let _ = writeln!(text, "{strong}{name}{strong:#} {dim}|{dim:#} {}", self.form);
-        let saved = self.tokens_before.saturating_sub(self.tokens_after);
         let mut line = |what: &str, value: &str| {
             let _ = writeln!(text, "{dim}{what:<10}{dim:#} {}", visible(value));
         };
-        let tokens = (grouped(self.tokens_before), grouped(self.tokens_after));
-        let less = percent(saved, self.tokens_before);
-        line(
-            "tokens",
-            &format!("{} -> {} ({less} less)", tokens.0, tokens.1),
-        );
+        line("tokens", &change(self.tokens_before, self.tokens_after));
         let (before, after) = (self.messages_before, self.messages_after);
         let left_out = match self.summary {
             Some(_) => "replaced",
@@ -171,6 +166,20 @@ impl CompactReport {
             line(if at == 0 { "next" } else { "" }, step);
         }
         text
+    }
+}
+
+/// The tokens before and after, and their difference.
+fn change(before: u64, after: u64) -> String {
+    let tokens = format!("{} -> {}", grouped(before), grouped(after));
+    let share = percent(before.abs_diff(after), before);
+    match after.cmp(&before) {
+        // There is no share of nothing.
+        _ if before == 0 => tokens,
+        Ordering::Less => format!("{tokens} ({share} less)"),
+        Ordering::Equal => format!("{tokens} (unchanged)"),
+        // What Trimtab adds may be longer than what it replaces.
+        Ordering::Greater => format!("{tokens} ({share} more)"),
     }
 }
 
@@ -222,4 +231,17 @@ pub(super) fn print(
         terminal.note(&visible(&format!("read one: {} REF", report.read_command)));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::change;
+
+    #[test]
+    fn change_of_tokens_says_more_or_less() {
+        assert_eq!(change(2_000, 500), "2,000 -> 500 (75 % less)");
+        assert_eq!(change(3_282, 3_292), "3,282 -> 3,292 (<1 % more)");
+        assert_eq!(change(7, 7), "7 -> 7 (unchanged)");
+        assert_eq!(change(0, 12), "0 -> 12");
+    }
 }

@@ -54,15 +54,14 @@ impl Coverage {
     /// use trimtab_engine::compaction::audit::Coverage;
     ///
     /// let poor = Coverage { facts: 600, covered: 150, missing: 450, added: 48 };
-    /// let said = "only 33 % of 600 facts are in the summary; the others are only in the originals";
+    /// let said = "only 33 % of 600 facts are kept; the others are only in the originals";
     /// assert_eq!(poor.warning().as_deref(), Some(said));
     /// ```
     pub fn warning(&self) -> Option<String> {
         (self.ratio() < GOOD_COVERAGE).then(|| {
-            let (percent, facts) = ((self.ratio() * 100.0).floor(), self.facts);
+            let (percent, facts) = ((self.ratio() * 100.0).round(), self.facts);
             format!(
-                "only {percent} % of {facts} facts are in the summary; \
-                 the others are only in the originals"
+                "only {percent} % of {facts} facts are kept; the others are only in the originals"
             )
         })
     }

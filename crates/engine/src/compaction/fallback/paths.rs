@@ -42,6 +42,9 @@ const PATCH_HEADERS: [&str; 5] = [
     "*** Move to: ",
     "+++ b/",
 ];
+/// The ends of names that begin with a dot and are files. Most others in a command are extensions or
+/// fields: `find -name .yml`, `jq .version`.
+const DOT_FILES: [&str; 6] = ["rc", "ignore", "env", "config", "attributes", "modules"];
 /// The bytes of commands that are searched for paths.
 const SEARCHED: usize = 2 << 10;
 /// The bytes of arguments that are parsed.
@@ -113,7 +116,7 @@ fn in_commands(call: &Call) -> Vec<&str> {
     facts::commands(&call.name, &call.arguments, &mut |command| {
         if searched < SEARCHED {
             facts::extract(command.text, &mut |fact| {
-                if fact.kind == FactKind::Path {
+                if fact.kind == FactKind::Path && !is_dot_word(fact.text) {
                     paths.push(fact.text);
                 }
             });
@@ -121,6 +124,13 @@ fn in_commands(call: &Call) -> Vec<&str> {
         searched += command.text.len();
     });
     paths
+}
+
+/// True for a word with a dot in front that is probably not a file.
+fn is_dot_word(path: &str) -> bool {
+    let word = path.strip_prefix('.').unwrap_or_default();
+    let is_word = !word.is_empty() && word.chars().all(char::is_alphanumeric);
+    is_word && !DOT_FILES.iter().any(|end| word.ends_with(end))
 }
 
 /// The paths in the fields that name files, at any depth.
@@ -178,6 +188,11 @@ mod tests {
             named("exec_command", script),
             [("src/b.ts".to_owned(), FileAccess::Named)]
         );
+        let words = r#"{"cmd":"grep -v .yaml list | jq .semver; cat .gitignore .env a.yml ./.yml"}"#;
+        let files = named("exec_command", words);
+        let files: Vec<&str> = files.iter().map(|(path, _)| path.as_str()).collect();
+        assert!(files.contains(&"a.yml"), "{files:?}");
+        assert!(!files.contains(&".yaml") && !files.contains(&".semver"), "{files:?}");
     }
 
     #[test]
