@@ -51,7 +51,10 @@ pub fn total_line(total: &SavingsTotal) -> String {
         ),
         (
             total.tokens.over_window,
-            ["would not have fit, counted as a full window"; 2],
+            [
+                "call would not have fit; it is counted as one full window",
+                "calls would not have fit; each is counted as one full window",
+            ],
         ),
     ] {
         let what = if figure == 1 { one } else { several };
@@ -96,7 +99,7 @@ mod tests {
             total_line(&total),
             "2 calls, 200k tokens saved (91 %), observed: 80k fewer would have been sent, \
              $0.0800 spent, $0.40 more, 2 summaries requested, 1 call of unknown price, \
-             1 would not have fit, counted as a full window"
+             1 call would not have fit; it is counted as one full window"
         );
     }
 }

@@ -216,7 +216,9 @@ fn doctor_prints_several_problems_in_several_lines() {
     let shown = home.run(&["doctor", "--offline", "--config", &file]).stdout;
     assert!(!shown.contains("\\n"), "{shown}");
     let lines: Vec<&str> = shown.lines().map(str::trim).collect();
-    let second = lines.iter().find(|line| line.starts_with("tokens[1].sha256 = "));
+    let second = lines
+        .iter()
+        .find(|line| line.starts_with("tokens[1].sha256 = "));
     assert!(second.is_some(), "{shown}");
     // Both have the same hint.
     assert_eq!(shown.matches("hint: ").count(), 1, "{shown}");

@@ -165,7 +165,7 @@ fn all_calls_are_ready_with_the_oracle_and_distances_are_reported() {
         assert_eq!((&report["faults"], &report["over"]), (&json!(0), &json!(0)));
     }
     let told = trimtab(&[&args[..], &[presets]].concat()).stdout;
-    assert!(told.contains("steady: with the oracle, "), "{told}");
+    assert!(told.contains("steady: the oracle has "), "{told}");
 }
 
 #[test]

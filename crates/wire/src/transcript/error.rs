@@ -55,7 +55,7 @@ impl ReadError {
                     .iter()
                     .map(ToString::to_string)
                     .collect();
-                format!("understood are: {}", forms.join("; "))
+                format!("supported formats: {}", forms.join("; "))
             }
             Self::Syntax { .. } => {
                 "a transcript is one JSON document, or one on each line".to_owned()

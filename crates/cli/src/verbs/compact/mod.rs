@@ -41,7 +41,7 @@ pub struct CompactArgs {
     /// The file for the compacted transcript; - for standard output
     #[arg(long, short, value_name = "OUT")]
     pub output: PathBuf,
-    /// The preset that decides what stays: steady, refs, checkpoint, turns, archive, retention
+    /// The preset that decides what stays: steady, refs, checkpoint, turns, archive, retention, none
     #[arg(long, short, value_name = "NAME")]
     pub preset: Option<String>,
     /// Additional instructions for the summary

@@ -8,11 +8,15 @@ use trimtab::config::{Setting, SettingSource, inline};
 use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::settings;
+use crate::ui::clipped::clipped;
 use crate::ui::columns::{Align, lined_up};
-use crate::ui::{Terminal, style};
+use crate::ui::visible::visible;
+use crate::ui::{Terminal, is_terminal, line_width, style};
 
-/// The maximum length of a shown value.
+/// The width of values from which on longer ones are not aligned.
 const WIDEST: usize = 60;
+/// The least width of a value on a narrow terminal.
+const NARROWEST: usize = 20;
 
 /// Runs the verb.
 pub(super) fn run(
@@ -44,8 +48,8 @@ pub(super) fn run(
         return Ok(());
     }
     let rows: Vec<[String; 3]> = settings.iter().map(row).collect();
-    let lines = lined_up(&rows, [Align::Left; 3]);
-    for (line, setting) in lines.lines().zip(&settings) {
+    let width = line_width().filter(|_| is_terminal());
+    for (line, setting) in lines(&rows, width).iter().zip(&settings) {
         let of_preset = matches!(
             setting.source,
             SettingSource::Preset(_) | SettingSource::Default
@@ -59,11 +63,56 @@ pub(super) fn run(
 fn row(setting: &Setting) -> [String; 3] {
     let value = setting.value.as_ref().map(inline);
     let value = value.unwrap_or_else(|| "-".to_owned());
-    let shown: String = value.chars().take(WIDEST).collect();
-    let shown = if shown.len() < value.len() {
-        format!("{shown}...")
-    } else {
-        shown
+    [setting.key.to_owned(), value, setting.source.to_string()]
+}
+
+/// The rows as lines. With the `width` of a terminal, values are cut so that the lines fit it;
+/// without one, values that are longer than others are printed in full and not aligned.
+fn lines(rows: &[[String; 3]], width: Option<usize>) -> Vec<String> {
+    let widest = |column: fn(&[String; 3]) -> &String| {
+        let widths = rows.iter().map(|row| column(row).chars().count());
+        widths.max().unwrap_or(0)
     };
-    [setting.key.to_owned(), shown, setting.source.to_string()]
+    let keys = widest(|[key, _, _]| key);
+    // Two spaces are between two columns.
+    let others = keys + widest(|[_, _, source]| source) + 4;
+    let room = width.map_or(WIDEST, |width| width.saturating_sub(others).max(NARROWEST));
+    let cut = |[key, value, source]: &[String; 3]| {
+        let value = clipped(value, room).into_owned();
+        [key.clone(), value, source.clone()]
+    };
+    let aligned = lined_up(&rows.iter().map(cut).collect::<Vec<_>>(), [Align::Left; 3]);
+    let lines = aligned.lines().zip(rows).map(|(line, row)| {
+        let [key, value, source] = row.each_ref().map(|cell| visible(cell));
+        if width.is_none() && value.chars().count() > room {
+            format!("{key:<keys$}  {value}  {source}")
+        } else {
+            line.to_owned()
+        }
+    });
+    lines.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(long: &str) -> [[String; 3]; 2] {
+        ["1", long].map(|value| ["window", value, "default"].map(str::to_owned))
+    }
+
+    #[test]
+    fn values_are_cut_to_the_width_of_the_terminal() {
+        let lines = lines(&rows(&"long ".repeat(20)), Some(60));
+        let widths: Vec<usize> = lines.iter().map(|line| line.chars().count()).collect();
+        assert_eq!(widths, [60, 60], "{lines:?}");
+    }
+
+    #[test]
+    fn values_in_a_pipe_are_whole_and_do_not_widen_other_lines() {
+        let long = "x".repeat(500);
+        let lines = lines(&rows(&long), None);
+        assert!(lines[0].chars().count() < 100, "{lines:?}");
+        assert_eq!(lines[1], format!("window  {long}  default"));
+    }
 }

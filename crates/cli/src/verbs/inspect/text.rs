@@ -203,7 +203,7 @@ fn largest(text: &mut String, report: &InspectReport, width: usize) {
     let strong = style::STRONG;
     let _ = writeln!(
         text,
-        "\n{strong}{:>7} {:>8} {:>6}  largest outputs, of the call{strong:#}",
+        "\n{strong}{:>7} {:>8} {:>6}  largest outputs and their calls{strong:#}",
         "message", "tokens", "share"
     );
     for output in &report.outputs.largest {
@@ -266,13 +266,16 @@ fn faults(text: &mut String, report: &InspectReport, width: usize) {
         let good = style::GOOD;
         let _ = writeln!(
             text,
-            "\n{good}no faults{good:#}: a provider would accept it"
+            "\n{good}no faults{good:#}: a provider would accept this conversation"
         );
         return;
     }
     let bad = style::BAD;
     let number = counted(report.faults.len(), "fault");
-    let _ = writeln!(text, "\n{bad}{number}{bad:#}: a provider would reject it");
+    let _ = writeln!(
+        text,
+        "\n{bad}{number}{bad:#}: a provider would reject this conversation"
+    );
     for fault in report.faults.iter().take(FAULTS) {
         let line = format!("message {}: {}", fault.message, visible(&fault.text));
         let _ = writeln!(text, "  {}", wrapped(&line, width.saturating_sub(2), 4));

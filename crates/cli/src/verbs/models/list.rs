@@ -10,25 +10,29 @@ use crate::exit::Failure;
 use crate::ui::visible::visible;
 use crate::ui::{Terminal, number, style};
 
+/// The width of names from which on longer ones are not aligned.
+const WIDEST: usize = 52;
+
 pub(super) fn run(
     filter: &str,
     common: &CommonArgs,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     let catalogue = catalogue::load()?;
-    let mut shown = 0;
-    for model in catalogue.list(filter) {
+    let models: Vec<ModelInfo> = catalogue.list(filter).collect();
+    let widths = models.iter().map(|model| model.id.chars().count());
+    let width = widths.max().unwrap_or(0).min(WIDEST);
+    for (number, model) in models.iter().enumerate() {
         if common.json {
-            terminal.json(&model)?;
+            terminal.json(model)?;
         } else {
-            if shown == 0 {
-                heading(terminal)?;
+            if number == 0 {
+                heading(width, terminal)?;
             }
-            writeln!(terminal.out(), "{}", line(&model))?;
+            writeln!(terminal.out(), "{}", line(model, width))?;
         }
-        shown += 1;
     }
-    if shown == 0 {
+    if models.is_empty() {
         return Err(Failure::input(
             format!("no model has {filter:?} in its name or provider"),
             "list them all with trimtab models list",
@@ -37,11 +41,11 @@ pub(super) fn run(
     Ok(())
 }
 
-fn heading(terminal: &mut Terminal) -> Result<(), Failure> {
+fn heading(width: usize, terminal: &mut Terminal) -> Result<(), Failure> {
     let strong = style::STRONG;
     writeln!(
         terminal.out(),
-        "{strong}{:<52} {:>8} {:>8} {:>9} {:>9} {:>9} {:>9}{strong:#}",
+        "{strong}{:<width$} {:>8} {:>8} {:>9} {:>9} {:>9} {:>9}{strong:#}",
         "model",
         "window",
         "answer",
@@ -53,7 +57,7 @@ fn heading(terminal: &mut Terminal) -> Result<(), Failure> {
     Ok(())
 }
 
-fn line(model: &ModelInfo) -> String {
+fn line(model: &ModelInfo, width: usize) -> String {
     let answer = model
         .max_output
         .map_or_else(|| "-".to_owned(), number::short);
@@ -64,7 +68,7 @@ fn line(model: &ModelInfo) -> String {
             .map_or_else(|| "-".to_owned(), |prices| price(prices).to_string())
     };
     format!(
-        "{:<52} {:>8} {:>8} {:>9} {:>9} {:>9} {:>9}",
+        "{:<width$} {:>8} {:>8} {:>9} {:>9} {:>9} {:>9}",
         visible(&model.id),
         number::short(model.window),
         answer,

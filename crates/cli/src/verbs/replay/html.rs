@@ -6,7 +6,7 @@ use trimtab::replay::ReplaySettings;
 
 use super::rows::{PresetRows, ReplayRow, ReplayRows};
 use super::svg::{PlotAxes, PlotSeries, colour, lines, points};
-use super::table::percent;
+use super::table::{distance_text, percent};
 use crate::picture::{SessionPicture, byline, escaped};
 use crate::ui::number::grouped;
 
@@ -82,10 +82,9 @@ pub fn page(
     for distance in rows.distances() {
         let _ = write!(
             page,
-            "<p>{}: with the oracle, {:.1} points more of the calls are ready, for {:.3} less of the bill.</p>",
+            "<p>{}: {}.</p>",
             escaped(distance.name),
-            distance.ready * 100.0,
-            distance.effective,
+            distance_text(distance.ready, distance.effective),
         );
     }
     page.push_str("<h2>Tokens sent at each call</h2>");

@@ -6,11 +6,16 @@ use trimtab::replay::{RecallCounts, ReplayReport, ReplaySettings};
 
 use super::rows::{ReplayRow, ReplayRows};
 use crate::ui::columns::{Align, lined_up};
+use crate::ui::line_width;
 use crate::ui::number::grouped;
 use crate::ui::visible::visible;
+use crate::verbs::chat::text::wrapped;
 
 /// The maximum number of listed breaks of a conversation.
 const BREAKS: usize = 12;
+
+/// The indentation of the explanation of a column.
+const INDENT: usize = 15;
 
 /// The report as text.
 pub fn text(rows: &ReplayRows, settings: &ReplaySettings, every: bool) -> String {
@@ -65,16 +70,24 @@ fn distances(rows: &ReplayRows) -> String {
     for distance in rows.distances() {
         let _ = writeln!(
             text,
-            "{}: with the oracle, {:.1} points more of the calls are ready, for {:.3} less of the bill",
+            "{}: {}",
             distance.name,
-            distance.ready * 100.0,
-            distance.effective,
+            distance_text(distance.ready, distance.effective),
         );
     }
     if !text.is_empty() {
         text.push('\n');
     }
     text
+}
+
+/// The distance of a preset from the oracle in words: in ready calls and in the cost ratio.
+pub(super) fn distance_text(ready: f64, effective: f64) -> String {
+    format!(
+        "the oracle has {:.1} percentage points more ready calls, and its cost ratio is {:.3} lower",
+        ready * 100.0,
+        effective
+    )
 }
 
 fn lines(rows: &ReplayRows, every: bool) -> String {
@@ -106,8 +119,22 @@ fn lines(rows: &ReplayRows, every: bool) -> String {
     let mut text = table(rows, every, costs, cost_line);
     text.push('\n');
     text.push_str(&table(rows, every, needs, need_line));
-    let _ = write!(text, "\n{}\n\n", super::columns());
+    let _ = write!(text, "\n{}\n\n", explained(line_width()));
     text
+}
+
+/// The explanation of the columns, in lines of `width` columns if it is known.
+fn explained(width: Option<usize>) -> String {
+    let Some(width) = width else {
+        return super::columns().to_owned();
+    };
+    let lines = super::columns().lines().map(|line| {
+        let text = line.trim_start();
+        let space = line.len() - text.len();
+        let text = wrapped(text, width.saturating_sub(space), INDENT);
+        format!("{}{text}", " ".repeat(space))
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn table<const COLUMNS: usize>(
@@ -181,24 +208,32 @@ fn breaks(rows: &ReplayRows) -> String {
     };
     let breaks = &row.report.breaks;
     let mut text = String::new();
-    for found in breaks.iter().take(BREAKS) {
+    let mut line = |line: &str, indent: usize| {
+        let width = line_width().unwrap_or(usize::MAX).saturating_sub(indent);
         let _ = writeln!(
             text,
-            "call {} of {} (message {}): differs from message {} on; {} tokens that were sent before \
-             are written again, for {}",
-            grouped(found.number),
-            grouped(row.report.calls),
-            found.call,
-            found.message,
-            grouped(found.tokens),
-            found.cost,
+            "{}{}",
+            " ".repeat(indent),
+            wrapped(line, width, indent + 2)
+        );
+    };
+    for found in breaks.iter().take(BREAKS) {
+        let (number, calls) = (grouped(found.number), grouped(row.report.calls));
+        let (tokens, cost) = (grouped(found.tokens), found.cost);
+        line(
+            &format!(
+                "call {number} of {calls} (message {}): differs from message {} on; {tokens} tokens \
+                 that were sent before are written again, for {cost}",
+                found.call, found.message,
+            ),
+            0,
         );
         if !found.why.is_empty() {
-            let _ = writeln!(text, "  {}", visible(&found.why));
+            line(&visible(&found.why), 2);
         }
     }
     if breaks.len() > BREAKS {
-        let _ = writeln!(text, "and {} more", breaks.len() - BREAKS);
+        line(&format!("and {} more", breaks.len() - BREAKS), 0);
     }
     text
 }

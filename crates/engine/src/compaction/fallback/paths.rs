@@ -188,11 +188,15 @@ mod tests {
             named("exec_command", script),
             [("src/b.ts".to_owned(), FileAccess::Named)]
         );
-        let words = r#"{"cmd":"grep -v .yaml list | jq .semver; cat .gitignore .env a.yml ./.yml"}"#;
+        let words =
+            r#"{"cmd":"grep -v .yaml list | jq .semver; cat .gitignore .env a.yml ./.yml"}"#;
         let files = named("exec_command", words);
         let files: Vec<&str> = files.iter().map(|(path, _)| path.as_str()).collect();
         assert!(files.contains(&"a.yml"), "{files:?}");
-        assert!(!files.contains(&".yaml") && !files.contains(&".semver"), "{files:?}");
+        assert!(
+            !files.contains(&".yaml") && !files.contains(&".semver"),
+            "{files:?}"
+        );
     }
 
     #[test]
