@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use trimtab::replay::ReplaySettings;
+use trimtab_wire::catalogue::Price;
 
 use super::rows::{PresetRows, ReplayRow, ReplayRows};
 use super::svg::{PlotAxes, PlotSeries, colour, lines, points};
@@ -67,6 +68,7 @@ pub fn page(
         .iter()
         .map(|preset| (&*preset.name, &preset.sum));
     page.push_str("<h2>All conversations</h2>");
+    page.push_str(&measures(settings, picture.is_some()));
     page.push_str(&table("preset", sums));
     let _ = write!(
         page,
@@ -96,6 +98,26 @@ pub fn page(
     }
     page.push_str("</html>\n");
     page
+}
+
+/// How the tables count, and why a picture above them has other figures.
+fn measures(settings: &ReplaySettings, has_picture: bool) -> String {
+    let prices = &settings.prices;
+    let share = |price: Price| price.pico() as f64 / prices.input.pico().max(1) as f64;
+    let mut text = format!(
+        "<p>In the tables, 1 is the cost of sending everything. Tokens are a quarter of the bytes. \
+         Reading from the cache costs {:.2} of plain input, writing to it {:.2}.",
+        share(prices.cache_read),
+        share(prices.cache_write),
+    );
+    if has_picture {
+        text.push_str(
+            " The picture above shows one conversation, with the window and the prices of its own \
+             model and with estimated tokens, so its ratios differ.",
+        );
+    }
+    text.push_str("</p>");
+    text
 }
 
 fn about(rows: &ReplayRows) -> String {

@@ -3,6 +3,7 @@
 pub mod contenders;
 pub mod html;
 pub mod jobs;
+mod labels;
 mod picture;
 pub mod recorded_sessions;
 pub mod rows;

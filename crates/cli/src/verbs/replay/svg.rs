@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
+use super::labels::PlotLabels;
 use crate::picture::{escaped, ticks};
 
-const WIDTH: f64 = 640.0;
+pub(super) const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 52.0;
 const BOTTOM: f64 = 40.0;
@@ -97,23 +98,21 @@ pub fn points(series: &[PlotSeries], curve: &[(f64, f64)], axes: &PlotAxes<'_>) 
         "<polyline style=\"stroke:{}\" points=\"{path}\"/>",
         colour(0)
     );
-    for (number, one) in series.iter().enumerate() {
-        for (x, y) in one.points.iter().map(|point| frame.place(*point)) {
-            // Labels are alternately above and below, so that neighbours do not overlap.
-            let side = if number.is_multiple_of(2) {
-                -10.0
-            } else {
-                19.0
-            };
-            let _ = write!(
-                svg,
-                "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\" style=\"fill:{}\"/>\
-                 <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
-                colour(number),
-                y + side,
-                escaped(&one.name),
-            );
-        }
+    let named = series.iter().enumerate().flat_map(|(number, one)| {
+        let places = one.points.iter().map(|point| frame.place(*point));
+        places.map(move |place| (number, one.name.as_str(), place))
+    });
+    let named: Vec<(usize, &str, (f64, f64))> = named.collect();
+    let mut labels = PlotLabels::around(named.iter().map(|(_, _, place)| *place));
+    for (number, name, (x, y)) in named {
+        let (across, down) = labels.place(name, (x, y));
+        let _ = write!(
+            svg,
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\" style=\"fill:{}\"/>\
+             <text x=\"{across:.1}\" y=\"{down:.1}\" text-anchor=\"middle\">{}</text>",
+            colour(number),
+            escaped(name),
+        );
     }
     svg.push_str("</svg>");
     svg
