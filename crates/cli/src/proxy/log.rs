@@ -1,7 +1,7 @@
 //! Channels that bring records and notices from the proxy to the thread that prints.
 
 use tokio::sync::mpsc;
-use trimtab_proxy::Record;
+use trimtab_proxy::{NoticeLevel, Record};
 
 /// How many records may wait to be printed. Further records are dropped, so that a stopped terminal
 /// never stops the traffic.
@@ -21,12 +21,15 @@ pub fn channel() -> (impl Fn(&Record) + Send + Sync + 'static, RecordReceiver) {
 const NOTICES: usize = 64;
 
 /// Notices to the operator, in order.
-pub type NoticeReceiver = mpsc::Receiver<String>;
+pub type NoticeReceiver = mpsc::Receiver<(NoticeLevel, String)>;
 
 /// A sink for the notices of the proxy, and the receiving end.
-pub fn notices() -> (impl Fn(&str) + Send + Sync + 'static, NoticeReceiver) {
+pub fn notices() -> (
+    impl Fn(NoticeLevel, &str) + Send + Sync + 'static,
+    NoticeReceiver,
+) {
     let (sender, notices) = mpsc::channel(NOTICES);
-    let sink = move |notice: &str| drop(sender.try_send(notice.to_owned()));
+    let sink = move |level, notice: &str| drop(sender.try_send((level, notice.to_owned())));
     (sink, notices)
 }
 

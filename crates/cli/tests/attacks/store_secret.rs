@@ -96,7 +96,7 @@ async fn unusable_store_passes_traffic_and_reports_it() {
     let store = folder.path().join("data/trimtab");
     std::fs::write(&store, "not a folder").unwrap();
     let served = Served::start_in(folder, &["--upstream", &upstream.url()]);
-    served.wait_for("the store cannot be used, requests pass as they came");
+    served.wait_for("the store cannot be used, requests are sent unchanged");
     let body = with_output(CHAT, 4_000);
     let answer = send(&served, &body).await;
     assert_eq!(answer.header("x-trimtab-action"), "passed");

@@ -7,7 +7,7 @@ use serde_json::Value;
 use trimtab_model::Dialect;
 
 use crate::model::upstream;
-use crate::run::{kill, trimtab};
+use crate::run::{Served, kill, trimtab};
 use crate::talk::{path, post, with_output};
 use crate::terminal_device::InTerminal;
 
@@ -106,4 +106,16 @@ async fn piped_log_is_json_and_has_the_request_id_of_the_client() {
         assert!(message["time_ms"].as_u64() > Some(1_700_000_000_000));
         assert!(message["message"].is_string(), "{message}");
     }
+}
+
+#[test]
+fn unusable_store_is_an_error_in_the_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "no folder").unwrap();
+    let store = file.join("store").display().to_string();
+    let served = Served::start(&["--upstream", "http://127.0.0.1:9", "--store", &store]);
+    let line = served.wait_for("the store cannot be used");
+    let line: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(line["level"], "error", "{line}");
 }

@@ -121,10 +121,10 @@ pub(crate) async fn follow_files(tls: Arc<InboundTls>, notices: Notices) {
         };
         seen = now;
         match read {
-            Some(Ok(())) => notices.send("certificate and key were read again"),
+            Some(Ok(())) => notices.info("certificate and key were read again"),
             Some(Err(problem)) => {
                 failed = now;
-                notices.send(&unusable_files_notice(&problem));
+                notices.error(&unusable_files_notice(&problem));
             }
             None => {}
         }

@@ -198,9 +198,12 @@ impl StoreState {
         match (before, self.problem()) {
             // Before the first check the problem is empty, so a good start is not reported.
             (Some(before), None) if before != unusable("") => {
-                self.notify("the store can be used again: requests are managed");
+                let notice = "the store can be used again: requests are managed";
+                self.notices.info(notice);
             }
-            (before, Some(problem)) if before.as_ref() != Some(&problem) => self.notify(&problem),
+            (before, Some(problem)) if before.as_ref() != Some(&problem) => {
+                self.notices.error(&problem);
+            }
             _ => {}
         }
     }
@@ -217,9 +220,9 @@ impl StoreState {
                     first_line(error)
                 );
                 *damage = Some(problem.clone());
-                // `notify` calls code of the operator, which must not run under the lock.
+                // A notice calls code of the operator, which must not run under the lock.
                 drop(damage);
-                self.notify(&problem);
+                self.notices.error(&problem);
             }
         } else if matches!(error, Error::Vanished { .. } | Error::ReadOnly) {
             self.recheck();
@@ -233,14 +236,14 @@ impl StoreState {
         let is_first = self.recent_failure().is_none();
         *self.last_failure() = Some((Instant::now(), why));
         if let Some(problem) = self.recent_failure().filter(|_| is_first) {
-            self.notify(&problem);
+            self.notices.error(&problem);
         }
     }
 
     fn recent_failure(&self) -> Option<String> {
         let last = self.last_failure();
         let recent = last.as_ref().filter(|(at, _)| at.elapsed() < SHOWN_FOR);
-        recent.map(|(_, why)| format!("the store fails, requests pass as they came: {why}"))
+        recent.map(|(_, why)| format!("the store fails, requests are sent unchanged: {why}"))
     }
 
     /// How often the store failed.
@@ -248,9 +251,9 @@ impl StoreState {
         self.failures.load(Ordering::Relaxed)
     }
 
-    /// Sends a notice to the operator.
-    pub(crate) fn notify(&self, notice: &str) {
-        self.notices.send(notice);
+    /// The notices to the operator.
+    pub(crate) fn notices(&self) -> &Notices {
+        &self.notices
     }
 
     /// Makes everything durable, and ends the leases of sessions in memory.
@@ -288,10 +291,10 @@ impl OpenedStore {
 }
 
 const READ_ONLY: &str =
-    "the store is read-only: what is stored can be read, requests pass as they came";
+    "the store is read-only: what is stored can be read, requests are sent unchanged";
 
 fn unusable(why: &str) -> String {
-    format!("the store cannot be used, requests pass as they came: {why}")
+    format!("the store cannot be used, requests are sent unchanged: {why}")
 }
 
 fn first_line(error: &Error) -> String {
@@ -307,8 +310,9 @@ mod tests {
 
     use super::*;
     use crate::config::ProxyLimits;
+    use crate::resources::notices::NoticeLevel;
 
-    fn told_to(notices: impl Fn(&str) + Send + Sync + 'static) -> Notices {
+    fn told_to(notices: impl Fn(NoticeLevel, &str) + Send + Sync + 'static) -> Notices {
         Notices::new(Some(Box::new(notices)))
     }
 
@@ -329,7 +333,9 @@ mod tests {
             let opened = is_there.then(|| Arc::clone(&store) as Arc<dyn Store>);
             opened.ok_or(Error::Full)
         };
-        let notices = move |notice: &str| telling.lock().unwrap().push(notice.to_owned());
+        let notices = move |level, notice: &str| {
+            telling.lock().unwrap().push((level, notice.to_owned()));
+        };
         let state = StoreState::new(Box::new(open), told_to(notices), budget());
         assert!(state.usable().is_none() && state.readable().is_none());
         state.recheck();
@@ -338,15 +344,17 @@ mod tests {
         state.recheck();
         assert!(state.usable().is_some() && state.problem().is_none());
         let told = told.lock().unwrap();
-        assert!(told[0].contains("no room left"), "{told:?}");
-        assert!(told[1].contains("can be used again"), "{told:?}");
+        let (levels, texts): (Vec<_>, Vec<_>) = told.iter().cloned().unzip();
+        assert_eq!(levels, [NoticeLevel::Error, NoticeLevel::Info]);
+        assert!(texts[0].contains("no room left"), "{told:?}");
+        assert!(texts[1].contains("can be used again"), "{told:?}");
         assert_eq!(told.len(), 2, "each is told once");
     }
 
     #[test]
     fn a_usable_store_is_not_worth_a_notice() {
         let store = Arc::new(MemoryStore::new());
-        let notices = |notice: &str| panic!("{notice}");
+        let notices = |_, notice: &str| panic!("{notice}");
         let open = move |_| Ok(Arc::clone(&store) as Arc<dyn Store>);
         let state = StoreState::new(Box::new(open), told_to(notices), budget());
         assert!(state.usable().is_some());

@@ -68,7 +68,7 @@ impl AuditLog {
             Some(thread) => {
                 if thread.orders.try_send(AuditOrder::Open(path)).is_err() {
                     self.notices
-                        .send("the audit log is behind and was not opened again");
+                        .warning("the audit log is behind and was not opened again");
                 }
             }
             None => *writer = self.started(path),
@@ -93,7 +93,7 @@ impl AuditLog {
             Ok(thread) => Some(AuditThread { orders, thread }),
             Err(error) => {
                 let text = format!("the audit log cannot be written: {error}");
-                self.notices.send(&text);
+                self.notices.error(&text);
                 None
             }
         }
@@ -186,7 +186,7 @@ impl AuditWriter {
              counted as audit_lost\nhint: make room or mend its rights; SIGHUP opens it again",
             self.path.display()
         );
-        self.notices.send(&text);
+        self.notices.error(&text);
     }
 }
 

@@ -2,8 +2,19 @@
 
 use std::sync::Arc;
 
+/// How serious a notice is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoticeLevel {
+    /// Something happened, or works again.
+    Info,
+    /// Something does not work as wanted, and the rest does.
+    Warning,
+    /// The proxy does not do its work, or what it must record is lost.
+    Error,
+}
+
 /// Where notices for the operator go.
-pub(crate) type NoticeSink = Box<dyn Fn(&str) + Send + Sync>;
+pub(crate) type NoticeSink = Box<dyn Fn(NoticeLevel, &str) + Send + Sync>;
 
 /// Sends notices to the operator, if there is a sink.
 #[derive(Clone)]
@@ -15,9 +26,24 @@ impl Notices {
     }
 
     /// Sends a notice. The sink must not block.
-    pub(crate) fn send(&self, notice: &str) {
+    pub(crate) fn send(&self, level: NoticeLevel, notice: &str) {
         if let Some(sink) = &self.0 {
-            sink(notice);
+            sink(level, notice);
         }
+    }
+
+    /// Tells that something happened.
+    pub(crate) fn info(&self, notice: &str) {
+        self.send(NoticeLevel::Info, notice);
+    }
+
+    /// Warns of something.
+    pub(crate) fn warning(&self, notice: &str) {
+        self.send(NoticeLevel::Warning, notice);
+    }
+
+    /// Reports an error.
+    pub(crate) fn error(&self, notice: &str) {
+        self.send(NoticeLevel::Error, notice);
     }
 }

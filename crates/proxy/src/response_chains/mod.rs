@@ -35,15 +35,15 @@ const MOST_LINKS: usize = 1 << 16;
 const MOST_TOLD: usize = 4096;
 /// The notice about a conversation whose beginning was not seen.
 const UNSEEN: &str = "a client leaves its conversation to the provider, and its beginning was not \
-    seen here: it passes as it came and is not kept within the window; hint: let the conversation \
+    seen here: it is sent unchanged and is not kept within the window; hint: let the conversation \
     begin through this proxy, or send the whole input (store = false)";
 
 /// The notices about requests that refer to data that only the provider has.
 const CONVERSATION: &str = "a client names a conversation that the provider keeps (conversation): \
-    its requests pass as they came and are not kept within the window; hint: send the whole input, \
+    its requests are sent unchanged and are not kept within the window; hint: send the whole input, \
     or name previous_response_id of an answer that passed here";
 const STORED_PROMPT: &str = "a client uses a prompt that the provider stores (prompt): such \
-    requests pass as they came and are not kept within the window; hint: send the text of the \
+    requests are sent unchanged and are not kept within the window; hint: send the text of the \
     prompt as instructions and input";
 
 /// A tenant and an id of the provider's.
@@ -282,7 +282,7 @@ impl ResponseChains {
         }
         let name = kept.hasher.hash_one(name);
         if kept.reported.insert(name) {
-            self.notices.send(notice);
+            self.notices.warning(notice);
         }
     }
 

@@ -32,7 +32,7 @@ use crate::records::metrics::Metrics;
 use crate::records::record::{ProxyReport, Record, RecordSink, Recorder};
 use crate::request::shared::{CurrentSettings, DoctorChecks, LiveSettings, SharedState};
 use crate::resources::memory_budget::MemoryBudget;
-use crate::resources::notices::{NoticeSink, Notices};
+use crate::resources::notices::{NoticeLevel, NoticeSink, Notices};
 use crate::telemetry::{self, OtlpTarget};
 use crate::transport::upload_progress::ConnectionOrder;
 use crate::transport::upstream_client::UpstreamClient;
@@ -119,7 +119,7 @@ impl Proxy {
     /// Sends messages for the operator to `notices`: the store fails or works again, sessions were
     /// removed from it, a certificate was reloaded or is invalid, the audit log cannot be written.
     #[must_use]
-    pub fn notices(mut self, notices: impl Fn(&str) + Send + Sync + 'static) -> Self {
+    pub fn notices(mut self, notices: impl Fn(NoticeLevel, &str) + Send + Sync + 'static) -> Self {
         self.notices = Some(Box::new(notices));
         self
     }
@@ -273,7 +273,7 @@ impl RunningProxy {
         // A certificate that cannot be read does not stop the reload: the old one stays in force,
         // and the other settings still apply.
         if let Err(problem) = self.tls.read(config.tls.as_ref()) {
-            self.notices.send(&access::unusable_files_notice(&problem));
+            self.notices.error(&access::unusable_files_notice(&problem));
         }
         self.audit.open(config.audit.file.as_deref());
         self.audit.order("reload", "");

@@ -102,7 +102,7 @@ fn retain(shared: &SharedState, opened: &OpenedStore, config: &ProxyConfig) {
     let state = &shared.store_state;
     match opened.store.collect(&request) {
         Ok(done) if done.sessions.is_empty() => {}
-        Ok(done) => state.notify(&format!(
+        Ok(done) => state.notices().info(&format!(
             "retention: removed {} sessions with {} outputs, {} bytes freed, {} kept",
             done.sessions.len(),
             done.outputs,
@@ -114,7 +114,9 @@ fn retain(shared: &SharedState, opened: &OpenedStore, config: &ProxyConfig) {
             let text = error.to_string();
             // A notice is one line; the hint on the second line of an error is for command lines.
             let line = text.lines().next().unwrap_or_default();
-            state.notify(&format!("retention: nothing was removed: {line}"));
+            state
+                .notices()
+                .warning(&format!("retention: nothing was removed: {line}"));
         }
     }
 }

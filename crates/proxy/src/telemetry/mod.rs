@@ -138,10 +138,10 @@ impl OtlpExporter {
     fn tell(&self, sent: Result<(), String>) {
         let before = self.has_failed.swap(sent.is_err(), Ordering::Relaxed);
         match sent {
-            Err(why) if !before => self.notices.send(&format!(
+            Err(why) if !before => self.notices.warning(&format!(
                 "traces and metrics cannot be sent to the collector: {why}"
             )),
-            Ok(()) if before => self.notices.send("traces and metrics are sent again"),
+            Ok(()) if before => self.notices.info("traces and metrics are sent again"),
             _ => {}
         }
     }

@@ -139,7 +139,7 @@ async fn told(config: ProxyConfig) -> (RunningProxy, String, Arc<Mutex<Vec<Strin
     let told = Arc::new(Mutex::new(Vec::new()));
     let telling = Arc::clone(&told);
     let running = Proxy::new(config, Arc::new(MemoryStore::new()))
-        .notices(move |notice| telling.lock().unwrap().push(notice.to_owned()))
+        .notices(move |_, notice| telling.lock().unwrap().push(notice.to_owned()))
         .run()
         .await
         .unwrap();

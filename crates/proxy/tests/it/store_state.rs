@@ -47,7 +47,7 @@ async fn read_only_store_can_be_read_and_requests_pass() {
         config(&upstream.url()),
         Arc::clone(&store) as Arc<dyn Store>,
     )
-    .notices(move |notice| telling.lock().unwrap().push(notice.to_owned()))
+    .notices(move |_, notice| telling.lock().unwrap().push(notice.to_owned()))
     .run()
     .await
     .unwrap();

@@ -8,7 +8,7 @@ pub mod lines;
 use std::io::Write;
 use std::net::SocketAddr;
 
-use trimtab_proxy::{Record, RunningProxy};
+use trimtab_proxy::{NoticeLevel, Record, RunningProxy};
 
 use crate::catalogue;
 use crate::common::CommonArgs;
@@ -132,7 +132,7 @@ impl ServeRun<'_> {
                     SignalOrder::Stop => return Ok(()),
                     SignalOrder::Reload => self.reload(),
                 },
-                Some(notice) = notices.recv() => self.terminal.say(&format!("trimtab: {notice}")),
+                Some((level, notice)) = notices.recv() => print_notice(level, &notice, self.terminal),
                 Some(record) = log.recv() => {
                     print(&record, self.savings, self.common, self.terminal)?;
                 }
@@ -163,6 +163,15 @@ impl ServeRun<'_> {
                 self.terminal.error(&message, None);
             }
         }
+    }
+}
+
+/// Prints a notice of the proxy.
+fn print_notice(level: NoticeLevel, notice: &str, terminal: &mut Terminal) {
+    match level {
+        NoticeLevel::Info => terminal.say(&format!("trimtab: {notice}")),
+        NoticeLevel::Warning => terminal.warn(notice),
+        NoticeLevel::Error => terminal.error(notice, None),
     }
 }
 

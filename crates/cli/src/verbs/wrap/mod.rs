@@ -106,7 +106,7 @@ pub fn run(args: &WrapArgs, common: &CommonArgs, terminal: &mut Terminal) -> Res
             terminal.note(&line);
         }
         let (running, mut log, mut notices) = start(&resolved, doctor::report).await?;
-        if let Ok(notice) = notices.try_recv() {
+        if let Ok((_, notice)) = notices.try_recv() {
             // Print before the client takes over the terminal.
             terminal.warn(&notice);
         }
