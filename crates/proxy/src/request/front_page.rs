@@ -24,8 +24,8 @@ pub(crate) fn text(headers: &HeaderMap, scheme: &str) -> String {
     format!(
         "trimtab {version}\n\
          \n\
-         This is the trimtab proxy. It stands between agents and their model, keeps their\n\
-         requests within the model's window, and passes everything else as it comes.\n\
+         This is the trimtab proxy. It runs between agents and their models, keeps requests\n\
+         within the model's window, and forwards everything else unchanged.\n\
          \n\
          Point a client at it:\n\
          \x20 ANTHROPIC_BASE_URL={scheme}://{host}\n\
