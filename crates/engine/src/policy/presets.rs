@@ -1,5 +1,7 @@
 //! The presets: policies with a name, as data files.
 
+use std::sync::LazyLock;
+
 use thiserror::Error;
 
 use super::Policy;
@@ -80,6 +82,22 @@ impl Policy {
             preset: name.to_owned(),
             ..policy
         })
+    }
+
+    /// True if it changes no request, except for repairs, as the preset `none`.
+    ///
+    /// ```
+    /// # use trimtab_engine::policy::Policy;
+    /// assert!(Policy::preset("none")?.sends_unchanged());
+    /// assert!(!Policy::preset("retention")?.sends_unchanged());
+    /// # Ok::<_, trimtab_engine::policy::UnknownPreset>(())
+    /// ```
+    pub fn sends_unchanged(&self) -> bool {
+        static NONE: LazyLock<Policy> =
+            LazyLock::new(|| Policy::preset("none").unwrap_or_default());
+        // Without these, nothing is decided before a call or after an overflow.
+        let is_idle = !self.fit && !self.compaction.enabled && self.recovery.retries == 0;
+        is_idle && self.views == NONE.views && self.ageing == NONE.ageing
     }
 }
 

@@ -19,18 +19,22 @@ pub(crate) struct SharedBeginning {
 
 impl SharedBeginning {
     /// True if a journal entry existed when a conversation of this length was sent.
-    fn includes(self, entry: &[u8]) -> bool {
+    pub(crate) fn includes(self, entry: &JournalEntry) -> bool {
         let was_before = |sent: usize| sent < self.messages + usize::from(self.goes_on);
-        match serde_json::from_slice(entry) {
+        match entry {
             // A plan counts if it was made from these messages alone, and applied when they were
             // sent.
-            Ok(JournalEntry::Plan(plan)) => plan.at <= self.messages && was_before(plan.since),
-            Ok(JournalEntry::Judged { at, .. }) => was_before(at),
-            Ok(JournalEntry::Pin { message, .. }) => message < self.messages,
-            Ok(JournalEntry::Undo) => true,
-            // An entry that cannot be read ends the copy: later plans may depend on it.
-            Err(_) => false,
+            JournalEntry::Plan(plan) => plan.at <= self.messages && was_before(plan.since),
+            JournalEntry::Judged { at, .. } => was_before(*at),
+            JournalEntry::Pin { message, .. } => *message < self.messages,
+            JournalEntry::Undo => true,
         }
+    }
+
+    /// The same for the bytes of an entry.
+    fn includes_bytes(self, entry: &[u8]) -> bool {
+        // An entry that cannot be read ends the copy: later plans may depend on it.
+        serde_json::from_slice(entry).is_ok_and(|entry| self.includes(&entry))
     }
 }
 
@@ -47,7 +51,7 @@ pub(crate) fn copy(
     store.link(to, from)?;
     // The journal comes first. If we are killed in between, a journal without a log is an
     // unfinished branch; a log without its plans would be taken for a complete one.
-    let holds = |entry: &[u8]| beginning.includes(entry);
+    let holds = |entry: &[u8]| beginning.includes_bytes(entry);
     copy_stream(store, (from, to), (Stream::Journal, has.1), u64::MAX, holds)?;
     let messages = beginning.messages as u64;
     copy_stream(store, (from, to), (Stream::Log, has.0), messages, |_| true)

@@ -24,8 +24,10 @@ pub(crate) struct FingerprintChain {
     /// For each leading system message its own fingerprint. For each later message the fingerprint
     /// of all messages after the system messages, up to it.
     fingerprints: Vec<Fingerprint>,
-    /// The position of the model's first answer.
-    answer: Option<usize>,
+    /// The positions at which answers of the model begin.
+    answers: Vec<usize>,
+    /// True if the last message belongs to an answer.
+    ends_with_answer: bool,
 }
 
 impl FingerprintChain {
@@ -72,9 +74,7 @@ impl FingerprintChain {
             self.head += 1;
             return self.fingerprints.push(own);
         }
-        if role == Role::Assistant {
-            self.answer = self.answer.or(Some(at));
-        }
+        self.note_role(at, role);
         let before = if at > self.head {
             self.fingerprints.last().copied().unwrap_or_default()
         } else {
@@ -104,10 +104,19 @@ impl FingerprintChain {
         let at = self.fingerprints.len();
         if role == Role::System && at == self.head {
             self.head += 1;
-        } else if role == Role::Assistant {
-            self.answer = self.answer.or(Some(at));
+        } else {
+            self.note_role(at, role);
         }
         self.fingerprints.push(fingerprint);
+    }
+
+    /// Notes where answers begin. In one dialect an answer is several messages.
+    fn note_role(&mut self, at: usize, role: Role) {
+        let is_answer = role == Role::Assistant;
+        if is_answer && !self.ends_with_answer {
+            self.answers.push(at);
+        }
+        self.ends_with_answer = is_answer;
     }
 
     /// The number of messages that both have in common at their beginning.
@@ -135,8 +144,9 @@ impl FingerprintChain {
             }
         }
         let common = self.head + equal;
-        let spoke = self.answer.is_some_and(|answer| answer < common);
-        if spoke || self.fingerprints.get(..self.head) == other.fingerprints.get(..self.head) {
+        if self.has_answer_before(common)
+            || self.fingerprints.get(..self.head) == other.fingerprints.get(..self.head)
+        {
             common
         } else {
             0
@@ -145,7 +155,13 @@ impl FingerprintChain {
 
     /// True if there is an answer before `length`.
     pub(crate) fn has_answer_before(&self, length: usize) -> bool {
-        self.answer.is_some_and(|answer| answer < length)
+        self.answers.first().is_some_and(|answer| *answer < length)
+    }
+
+    /// The number of answers that begin at `length` or later.
+    pub(crate) fn answers_from(&self, length: usize) -> usize {
+        let before = self.answers.partition_point(|answer| *answer < length);
+        self.answers.len() - before
     }
 }
 

@@ -28,6 +28,7 @@ mod raw_http;
 mod recovery;
 mod reload;
 mod renewed;
+mod replayed;
 mod restarts;
 mod retrieval;
 mod shapes;

@@ -54,6 +54,10 @@ impl Branch {
                 work::without_cancel(|| self.admit_outputs(pending.outputs))?;
             }
         }
+        if std::mem::take(&mut self.starts_over) && self.thinks {
+            // These answers followed other windows, and providers bind reasoning to its window.
+            self.session.front_changes()?;
+        }
         Ok(())
     }
 

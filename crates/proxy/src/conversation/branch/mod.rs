@@ -4,6 +4,7 @@
 
 mod admit;
 mod compose;
+mod decisions;
 mod renamed_tools;
 mod server_tools;
 mod use_marks;
@@ -118,6 +119,8 @@ pub(crate) struct Branch {
     composed: usize,
     /// The branch that it was copied from, and its log and journal lengths after the copy.
     copy_of: Option<(usize, (u64, u64))>,
+    /// True if its first messages were answered in another branch, with other windows.
+    starts_over: bool,
 }
 
 impl Branch {
@@ -161,6 +164,7 @@ impl Branch {
             thinks,
             composed,
             copy_of: None,
+            starts_over: false,
         }))
     }
 
@@ -224,6 +228,25 @@ impl Branch {
     pub(crate) fn copied_entries(&self, branch: usize) -> Option<(u64, u64)> {
         let positions = self.session.positions();
         (self.copy_of == Some((branch, positions))).then_some(positions)
+    }
+
+    /// Begins with the messages of `edited` as the client sends them. An operator's choice of the
+    /// policy stays.
+    pub(crate) fn start_over_from(
+        &mut self,
+        edited: Option<&Arc<Policy>>,
+    ) -> Result<(), SessionError> {
+        self.starts_over = true;
+        if let Some(policy) = edited {
+            self.chosen = true;
+            self.session.set_policy(Arc::clone(policy))?;
+        }
+        Ok(())
+    }
+
+    /// The policy that a request or an operator chose for it.
+    pub(crate) fn chosen_policy(&self) -> Option<&Arc<Policy>> {
+        self.chosen.then_some(&self.session.setup().policy)
     }
 
     /// The client's unaltered messages, with their positions.

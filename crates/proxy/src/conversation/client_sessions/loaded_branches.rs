@@ -4,11 +4,22 @@
 use std::cmp::Reverse;
 
 use trimtab::session::SessionError;
+use trimtab_engine::policy::Policy;
 use trimtab_store::{SessionId, Store};
 
 use crate::conversation::branch::{Branch, BranchStanding};
 use crate::conversation::fork::SharedBeginning;
 use crate::prefix_cache::fingerprint::FingerprintChain;
+
+/// The conversation of a request, whose branch is wanted.
+#[derive(Clone, Copy)]
+pub(crate) struct BranchSearch<'a> {
+    pub(crate) chain: &'a FingerprintChain,
+    /// The policy of the request.
+    pub(crate) policy: &'a Policy,
+    /// True if the request named the policy.
+    pub(crate) asked_for: bool,
+}
 
 /// The branches of a client session that are in memory.
 #[derive(Default)]
@@ -148,42 +159,86 @@ impl LoadedBranches {
     }
 
     /// The branch that the conversation continues: the longest one that it contains completely,
-    /// unless it shares more with another one.
-    pub(crate) fn find(&self, chain: &FingerprintChain) -> Option<usize> {
-        let whole = self.loaded.iter().filter_map(|(number, branch)| {
-            let length = branch.fingerprints().len();
-            let is_whole = length > 0 && chain.common_length(branch.fingerprints()) == length;
-            is_whole.then_some((length, Reverse(*number)))
-        });
+    /// unless it shares more with another one, or the last call decided otherwise.
+    pub(crate) fn find(&self, search: BranchSearch<'_>) -> Option<usize> {
         // Of equally long branches the oldest number wins, so every process chooses the same one.
-        let (length, Reverse(number)) = whole.max()?;
-        let shared = self.longest_shared(chain).map_or(0, |(common, _)| common);
+        let whole = self.whole(search).max();
+        let shared = self.longest_shared(search);
         // If it shares more with another branch, the client went back in that one, and a fork of it
         // keeps more of what was sent.
-        (shared <= length).then_some(number)
+        let whole = whole.filter(|(length, _)| shared.is_none_or(|(common, _)| common <= *length));
+        let whole = whole.map(|(_, Reverse(number))| number);
+        let origin = whole.or(shared.map(|(_, number)| number))?;
+        self.last_call_beside(origin, search).or(whole)
+    }
+
+    /// The branch of the last call, if the client sends the conversation of `origin` again, and the
+    /// last call decided otherwise than `origin`. Without it, every call would decide anew and the
+    /// next one would forget it.
+    fn last_call_beside(&self, origin: usize, search: BranchSearch<'_>) -> Option<usize> {
+        let is_last_call =
+            |(length, _): &(usize, Reverse<usize>)| search.chain.answers_from(*length) == 1;
+        let (_, Reverse(number)) = self.whole(search).filter(is_last_call).max()?;
+        let decided_like = |origin: &Branch| {
+            let branch = self.branch(number);
+            branch.is_none_or(|branch| branch.decided_like(origin))
+        };
+        let is_beside = number != origin && !self.branch(origin).is_none_or(decided_like);
+        is_beside.then_some(number)
+    }
+
+    fn branch(&self, number: usize) -> Option<&Branch> {
+        let mut loaded = self.loaded.iter();
+        let found = loaded.find(|(known, _)| *known == number);
+        found.map(|(_, branch)| branch)
+    }
+
+    /// The branches that the request may continue.
+    fn suitable(&self, search: BranchSearch<'_>) -> impl Iterator<Item = (usize, &Branch)> {
+        let loaded = self.loaded.iter().map(|(number, branch)| (*number, branch));
+        loaded.filter(move |(_, branch)| branch.suits(search.policy, search.asked_for))
+    }
+
+    /// The lengths and numbers of the branches that the conversation contains completely.
+    fn whole(&self, search: BranchSearch<'_>) -> impl Iterator<Item = (usize, Reverse<usize>)> {
+        self.suitable(search).filter_map(move |(number, branch)| {
+            let length = branch.fingerprints().len();
+            let common = search.chain.common_length(branch.fingerprints());
+            (length > 0 && common == length).then_some((length, Reverse(number)))
+        })
     }
 
     /// The branch with which the conversation shares the most messages, and their number. They must
     /// include an answer, because there is nothing to keep before the first one.
-    fn longest_shared(&self, chain: &FingerprintChain) -> Option<(usize, usize)> {
+    fn longest_shared(&self, search: BranchSearch<'_>) -> Option<(usize, usize)> {
+        let chain = search.chain;
         let shared = self
-            .loaded
-            .iter()
-            .map(|(number, branch)| (chain.common_length(branch.fingerprints()), Reverse(*number)));
+            .suitable(search)
+            .map(|(number, branch)| (chain.common_length(branch.fingerprints()), Reverse(number)));
         let (common, Reverse(number)) = shared.max()?;
         chain.has_answer_before(common).then_some((common, number))
     }
 
     /// The branch from which the conversation forked, and their common beginning.
-    pub(super) fn fork(&self, chain: &FingerprintChain) -> Option<(usize, SharedBeginning)> {
-        let (common, number) = self.longest_shared(chain)?;
-        let mut branches = self.loaded.iter();
-        let (_, branch) = branches.find(|(known, _)| *known == number)?;
+    pub(super) fn fork(&self, search: BranchSearch<'_>) -> Option<(usize, SharedBeginning)> {
+        let (common, number) = self.longest_shared(search)?;
+        let branch = self.branch(number)?;
         let beginning = SharedBeginning {
             messages: branch.log_length(common),
-            goes_on: chain.len() > common,
+            goes_on: search.chain.len() > common,
         };
         Some((number, beginning))
+    }
+
+    /// The branch with which the conversation shares the most messages among those that the request
+    /// may not continue.
+    pub(super) fn left_aside(&self, search: BranchSearch<'_>) -> Option<&Branch> {
+        let chain = search.chain;
+        let branches = self.loaded.iter().map(|(_, branch)| branch);
+        let aside = branches.filter(|branch| !branch.suits(search.policy, search.asked_for));
+        let common = |branch: &&Branch| chain.common_length(branch.fingerprints());
+        let found = aside.max_by_key(common)?;
+        chain.has_answer_before(common(&found)).then_some(found)
     }
 
     /// A branch that is only a copy of the beginning of `from`, and that the conversation
@@ -191,13 +246,13 @@ impl LoadedBranches {
     pub(super) fn copy_of(
         &self,
         from: usize,
-        chain: &FingerprintChain,
+        search: BranchSearch<'_>,
     ) -> Option<(usize, (u64, u64))> {
-        let mut copies = self.loaded.iter().filter_map(|(number, branch)| {
-            let is_on_the_way =
-                chain.common_length(branch.fingerprints()) == branch.fingerprints().len();
+        let mut copies = self.suitable(search).filter_map(|(number, branch)| {
+            let common = search.chain.common_length(branch.fingerprints());
+            let is_on_the_way = common == branch.fingerprints().len();
             let has = branch.copied_entries(from).filter(|_| is_on_the_way)?;
-            Some((*number, has))
+            Some((number, has))
         });
         copies.next()
     }

@@ -22,7 +22,7 @@ use crate::conversation::token_renewal::IncomingConversation;
 use crate::prefix_cache::fingerprint::FingerprintChain;
 use crate::resources::memory_budget::Reservation;
 
-pub(crate) use loaded_branches::LoadedBranches;
+pub(crate) use loaded_branches::{BranchSearch, LoadedBranches};
 pub(crate) use registry::ClientSessions;
 
 /// The maximum number of branches to search in a client session. Older ones are not found any more.
@@ -110,11 +110,11 @@ impl ClientSession {
         &self,
         branches: &mut LoadedBranches,
         store: &Arc<dyn Store>,
-        chain: &FingerprintChain,
+        search: BranchSearch<'_>,
         setup: &Setup,
         came: Option<&IncomingConversation<'_>>,
     ) -> Result<usize, SessionError> {
-        let loaded = branches.sharing(chain);
+        let loaded = branches.sharing(search.chain);
         let sessions: Vec<SessionId> = loaded.iter().map(|one| one.session.clone()).collect();
         // One question for both, because a shared store is a network round trip away.
         let (status, positions) = store.positions(&sessions)?;
@@ -123,23 +123,23 @@ impl ClientSession {
         }
         branches.forget_removed(store.as_ref(), status.removals);
         branches.catch_up(store.as_ref(), loaded.into_iter().zip(positions));
-        if let Some(number) = branches.find(chain) {
+        if let Some(number) = branches.find(search) {
             return Ok(number);
         }
         // The store is searched if it was never searched, or if nothing in memory shares a
         // beginning with the conversation.
-        if branches.count.is_none() || branches.fork(chain).is_none() {
-            self.load(branches, store, chain, setup)?;
+        if branches.count.is_none() || branches.fork(search).is_none() {
+            self.load(branches, store, search.chain, setup)?;
         }
-        if let Some(number) = branches.find(chain) {
+        if let Some(number) = branches.find(search) {
             return Ok(number);
         }
         // A fork copies from the store, so the store must be up to date.
         branches.flush()?;
-        if let Some(number) = self.follow(branches, store.as_ref(), chain)? {
+        if let Some(number) = self.follow(branches, store.as_ref(), search)? {
             return Ok(number);
         }
-        self.fork_branch(branches, store, chain, setup, came)
+        self.fork_branch(branches, store, search, setup, came)
     }
 
     /// Creates a new branch, starting with the messages that the conversation shares with another
@@ -148,13 +148,15 @@ impl ClientSession {
         &self,
         branches: &mut LoadedBranches,
         store: &Arc<dyn Store>,
-        chain: &FingerprintChain,
+        search: BranchSearch<'_>,
         setup: &Setup,
         came: Option<&IncomingConversation<'_>>,
     ) -> Result<usize, SessionError> {
         let next = branches.count.unwrap_or(0);
         let to = self.id(next)?;
-        if let Some((from, messages)) = self.renewed(store, setup, came, next)? {
+        let renewed = self.renewed(store, setup, came, next)?;
+        // A copy would have the plans of another policy.
+        if let Some((from, messages)) = renewed.filter(|_| !search.policy.sends_unchanged()) {
             let all = SharedBeginning {
                 messages,
                 goes_on: true,
@@ -162,18 +164,36 @@ impl ClientSession {
             fork::copy(store.as_ref(), &from, all, &to, (0, 0))?;
             return self.begin_branch(branches, store, setup);
         }
-        let Some((from, beginning)) = branches.fork(chain) else {
+        let Some((from, beginning)) = branches.fork(search) else {
             // It shares no messages with another branch, for example after the client's own
             // compaction. It may still read the outputs of those branches.
             if let Some(before) = next.checked_sub(1) {
                 store.link(&to, &self.id(before)?)?;
             }
-            return self.begin_branch(branches, store, setup);
+            return self.begin_unedited_branch(branches, store, search, setup);
         };
         fork::copy(store.as_ref(), &self.id(from)?, beginning, &to, (0, 0))?;
         let number = self.begin_branch(branches, store, setup)?;
         if let Some(branch) = branches.get(number) {
             branch.mark_as_copy(from);
+        }
+        Ok(number)
+    }
+
+    /// Begins a new branch without the plans of another one. It may have the messages of a branch
+    /// that the policy does not continue.
+    fn begin_unedited_branch(
+        &self,
+        branches: &mut LoadedBranches,
+        store: &Arc<dyn Store>,
+        search: BranchSearch<'_>,
+        setup: &Setup,
+    ) -> Result<usize, SessionError> {
+        let aside = branches.left_aside(search);
+        let aside = aside.map(|branch| branch.chosen_policy().cloned());
+        let number = self.begin_branch(branches, store, setup)?;
+        if let (Some(chosen), Some(branch)) = (aside, branches.get(number)) {
+            branch.start_over_from(chosen.as_ref())?;
         }
         Ok(number)
     }
@@ -185,12 +205,12 @@ impl ClientSession {
         &self,
         branches: &mut LoadedBranches,
         store: &dyn Store,
-        chain: &FingerprintChain,
+        search: BranchSearch<'_>,
     ) -> Result<Option<usize>, SessionError> {
-        let Some((from, beginning)) = branches.fork(chain) else {
+        let Some((from, beginning)) = branches.fork(search) else {
             return Ok(None);
         };
-        let Some((number, has)) = branches.copy_of(from, chain) else {
+        let Some((number, has)) = branches.copy_of(from, search) else {
             return Ok(None);
         };
         let id = self.id(number)?;

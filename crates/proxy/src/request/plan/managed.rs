@@ -13,7 +13,7 @@ use trimtab_wire::scan::BodyScan;
 use super::PlanningJob;
 use crate::config::{ProxyMode, SummaryMode};
 use crate::conversation::branch::{Branch, BranchError, ComposeOptions, OutgoingBody, RequestMark};
-use crate::conversation::client_sessions::{ClientSession, LoadedBranches};
+use crate::conversation::client_sessions::{BranchSearch, ClientSession, LoadedBranches};
 use crate::conversation::durability::{UnflushedWrites, is_conflict};
 use crate::conversation::token_renewal::IncomingConversation;
 use crate::models::{KnownModel, ModelKey};
@@ -187,8 +187,13 @@ impl ManagedRequest {
             scan,
             fingerprints: chain,
         });
+        let search = BranchSearch {
+            chain,
+            policy: &setup.policy,
+            asked_for: self.job.asked_policy().is_some(),
+        };
         self.branch =
-            client_session.find_or_open_branch(branches, &store, chain, setup, came.as_ref())?;
+            client_session.find_or_open_branch(branches, &store, search, setup, came.as_ref())?;
         let gone = || BranchError::Mismatch("the branch is gone".to_owned());
         let branch = branches.get(self.branch).ok_or_else(gone)?;
         self.branch_mark = Some(branch.begin_request());

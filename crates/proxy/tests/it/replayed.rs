@@ -1,0 +1,177 @@
+//! A conversation that is sent again from its beginning, to a store that knows it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::Value;
+use trimtab_model::Dialect;
+use trimtab_proxy::ProxyConfig;
+use trimtab_store::{MemoryStore, Store};
+
+use crate::fake::{Upstream, post};
+use crate::managed::{echo, windowed};
+use crate::talk::{Talk, lines, path};
+use crate::{config, proxy_with};
+
+/// The rounds of the conversation, which is several windows long.
+const ROUNDS: usize = 16;
+
+/// What a run of the conversation sent.
+struct Run {
+    sessions: BTreeSet<String>,
+    /// The bodies of the client.
+    came: Vec<String>,
+    /// The bodies that reached the upstream.
+    sent: Vec<String>,
+}
+
+impl Run {
+    /// How many requests do not begin with the messages of the one before.
+    fn prefix_changes(&self, dialect: Dialect) -> usize {
+        let sent: Vec<Vec<Value>> = self.sent.iter().map(|body| list(dialect, body)).collect();
+        let pairs = sent.windows(2);
+        pairs.filter(|pair| !pair[1].starts_with(&pair[0])).count()
+    }
+}
+
+fn list(dialect: Dialect, body: &str) -> Vec<Value> {
+    let body: Value = serde_json::from_str(body).unwrap();
+    let field = match dialect {
+        Dialect::Responses => "input",
+        Dialect::Chat | Dialect::Messages => "messages",
+    };
+    body[field].as_array().unwrap().clone()
+}
+
+fn preset(upstream: &Upstream, name: &str) -> ProxyConfig {
+    ProxyConfig {
+        preset: name.to_owned(),
+        ..windowed(config(&upstream.url()), 20_000)
+    }
+}
+
+/// Sends the conversation from its beginning, through a proxy of its own.
+async fn run(dialect: Dialect, upstream: &Upstream, name: &str, store: &Arc<dyn Store>) -> Run {
+    let (running, base) = proxy_with(preset(upstream, name), Arc::clone(store)).await;
+    let before = upstream.seen().len();
+    let mut talk = Talk::new(dialect, "read all files");
+    let (mut sessions, mut came) = (BTreeSet::new(), Vec::new());
+    for round in 0..ROUNDS {
+        talk.round(&format!("c{round}"), &lines(150 + round));
+        let got = post(&base, path(dialect), &[], talk.body()).await;
+        assert_eq!(got.status, 200);
+        sessions.insert(got.header("x-trimtab-session").to_owned());
+        came.push(talk.body());
+    }
+    running.shutdown().await;
+    let sent = upstream.seen().split_off(before);
+    // Requests for summaries are not the client's.
+    let sent = sent.iter().map(crate::fake::Asked::text);
+    let sent = sent.filter(|body| body.contains("read all files"));
+    Run {
+        sessions,
+        came,
+        sent: sent.collect(),
+    }
+}
+
+#[tokio::test]
+async fn known_conversation_under_another_preset_is_edited_as_seldom_as_a_new_one() {
+    for dialect in Dialect::ALL {
+        let upstream = echo(dialect).await;
+        let fresh: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let first = run(dialect, &upstream, "steady", &fresh).await;
+        let few = first.prefix_changes(dialect);
+        assert!(few > 0 && few < ROUNDS / 2, "{dialect}: {few}");
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        run(dialect, &upstream, "none", &store).await;
+        for again in 0..2 {
+            let known = run(dialect, &upstream, "steady", &store).await;
+            let changes = known.prefix_changes(dialect);
+            // One more for the change of the preset.
+            assert!(
+                changes <= few + 1,
+                "{dialect}, run {again}: {changes}, not {few}"
+            );
+            assert!(known.sessions.len() <= 3, "{dialect}: {:?}", known.sessions);
+        }
+    }
+}
+
+#[tokio::test]
+async fn conversation_sent_again_under_the_same_preset_is_sent_as_before() {
+    for dialect in Dialect::ALL {
+        let upstream = echo(dialect).await;
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let first = run(dialect, &upstream, "steady", &store).await;
+        let second = run(dialect, &upstream, "steady", &store).await;
+        for (at, (one, other)) in first.sent.iter().zip(&second.sent).enumerate() {
+            assert_eq!(list(dialect, one), list(dialect, other), "{dialect}: {at}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn outputs_sent_again_have_their_views_of_the_first_time() {
+    for dialect in Dialect::ALL {
+        let upstream = echo(dialect).await;
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let mut bodies: Vec<Vec<Vec<Value>>> = Vec::new();
+        for _ in 0..3 {
+            let settings = ProxyConfig {
+                preset: "refs".to_owned(),
+                ..windowed(config(&upstream.url()), 200_000)
+            };
+            let (running, base) = proxy_with(settings, Arc::clone(&store)).await;
+            let before = upstream.seen().len();
+            let mut talk = Talk::new(dialect, "read all files");
+            for round in 0..5 {
+                talk.round(&format!("c{round}"), &lines(8_000 + round));
+                post(&base, path(dialect), &[], talk.body()).await;
+            }
+            running.shutdown().await;
+            let sent = upstream.seen().split_off(before);
+            assert!(sent[4].body.len() < talk.body().len() / 2);
+            bodies.push(sent.iter().map(|one| list(dialect, &one.text())).collect());
+        }
+        assert_eq!(bodies[0], bodies[1], "{dialect}");
+        assert_eq!(bodies[0], bodies[2], "{dialect}");
+    }
+}
+
+#[tokio::test]
+async fn preset_none_sends_a_known_conversation_unchanged() {
+    for dialect in Dialect::ALL {
+        let upstream = echo(dialect).await;
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let edited = run(dialect, &upstream, "steady", &store).await;
+        assert_ne!(edited.came.last(), edited.sent.last());
+        let none = run(dialect, &upstream, "none", &store).await;
+        assert_eq!(none.came, none.sent, "{dialect}");
+        assert_eq!(none.sessions.len(), 1, "{dialect}: {:?}", none.sessions);
+    }
+}
+
+#[tokio::test]
+async fn preset_none_chosen_for_a_session_sends_it_unchanged_from_the_next_call_on() {
+    let dialect = Dialect::Chat;
+    let upstream = echo(dialect).await;
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let (_running, base) = proxy_with(preset(&upstream, "steady"), store).await;
+    let mut talk = Talk::new(dialect, "read all files");
+    let mut session = String::new();
+    for round in 0..ROUNDS {
+        talk.round(&format!("c{round}"), &lines(150 + round));
+        let got = post(&base, path(dialect), &[], talk.body()).await;
+        got.header("x-trimtab-session").clone_into(&mut session);
+    }
+    assert_ne!(upstream.seen().last().unwrap().text(), talk.body());
+    let order = serde_json::json!({"id": session, "preset": "none"}).to_string();
+    let done = post(&base, "/dashboard/api/preset", &[], order).await;
+    assert_eq!(done.status, 200, "{}", done.text());
+    for round in ROUNDS..ROUNDS + 2 {
+        talk.round(&format!("c{round}"), &lines(150 + round));
+        post(&base, path(dialect), &[], talk.body()).await;
+        assert_eq!(upstream.seen().last().unwrap().text(), talk.body());
+    }
+}
