@@ -32,7 +32,7 @@ pub use config::{
 };
 pub use conversation::store_state::StoreOpening;
 pub use records::plan_note::PlanNote;
-pub use records::record::{ProxyReport, Record, RecordAction, RecordSink};
+pub use records::record::{ProxyReport, Record, RecordAction, RecordSink, SentBefore};
 pub use records::savings::{CallMoney, Savings, SavingsTotal};
 pub use resources::notices::NoticeLevel;
 pub use server::{Proxy, RunningProxy, StartError};

@@ -292,6 +292,23 @@ async fn claimed_savings_agree_with_the_upstream_in_three_dialects() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn claimed_savings_of_a_known_conversation_agree_with_the_upstream() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store").display().to_string();
+    let play = Play::of(Dialect::Chat);
+    let mut args = REPEATS.to_vec();
+    args.extend(["--store", &store, "--observe"]);
+    compared(play, None, &args).await;
+    args.pop();
+    // What the client sends again is in a branch of its own, and in the first one at the end.
+    for name in ["observed before", "managed before"] {
+        let done = compared(play, None, &args).await;
+        done.agree(name, TOLERANCE);
+        done.money_agrees(name, "gpt-4o");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn claimed_savings_agree_with_many_tools() {
     let play = Play {
         spare_tools: 60,

@@ -114,6 +114,11 @@ impl Exchange {
         record.model.clone_from(&managed.model);
         record.upstream.clone_from(&managed.route.upstream.name);
         record.session.clone_from(&managed.session);
+        managed
+            .client_session
+            .name()
+            .clone_into(&mut record.client_session);
+        record.sent_before_measures = managed.sent_before;
         record.window = managed.model_limits.window.unwrap_or_default();
         record.set_sizes(self.outgoing.sizes);
         // The client's own body was sent. Only observing reports what would have been saved.

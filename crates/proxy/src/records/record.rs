@@ -66,6 +66,15 @@ pub(crate) struct PromptSizes {
     pub(crate) measures: (Measure, Measure),
 }
 
+/// The parts of an original prompt that the client sent before, in any branch of its session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SentBefore<T> {
+    /// The part that was sent within the lifetime of the provider's cache.
+    pub recently: T,
+    /// The part that was sent at an unknown time, before a restart or through another proxy.
+    pub sometime: T,
+}
+
 /// The record of one request. It contains no header, no body and no key.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Record {
@@ -96,6 +105,9 @@ pub struct Record {
     pub model: String,
     /// Its session; empty if it has none.
     pub session: String,
+    /// Its client session, which contains the sessions of all branches.
+    #[serde(skip)]
+    pub client_session: String,
     /// The action.
     pub action: RecordAction,
     /// Why it passed unchanged; empty otherwise.
@@ -117,6 +129,12 @@ pub struct Record {
     /// Tokens of the original prompt beyond the model's window. Nobody could have been billed for
     /// them, except by a model with a larger window.
     pub beyond_window: u64,
+    /// The parts of the original prompt that the client sent before.
+    #[serde(skip)]
+    pub sent_before_measures: SentBefore<Measure>,
+    /// The same in tokens, as the provider counts them.
+    #[serde(skip)]
+    pub sent_before: SentBefore<u64>,
     /// The model's window in tokens; 0 if unknown.
     pub window: u64,
     /// The reported usage.
@@ -197,6 +215,25 @@ impl Record {
         };
         let hidden = self.hidden.map_or(0, |usage| usage.prompt());
         (saved + SavedTokens::of_extra(hidden), beyond)
+    }
+}
+
+impl Record {
+    /// The tokens of what the client sent before, as the provider counts the original prompt.
+    fn sent_before_tokens(&self, fits: &TokenFits) -> SentBefore<u64> {
+        let (came, whole) = (self.measures.0, self.saved.without + self.beyond_window);
+        let tokens = |part: Measure| {
+            if part == Measure::default() {
+                return 0;
+            }
+            // Only what is new is scaled, because the whole prompt is known better.
+            let new = fits.tokens(&self.session, &(came - part));
+            whole.saturating_sub(u64::try_from(new).unwrap_or(0))
+        };
+        SentBefore {
+            recently: tokens(self.sent_before_measures.recently),
+            sometime: tokens(self.sent_before_measures.sometime),
+        }
     }
 }
 
@@ -289,6 +326,7 @@ impl Recorder {
         // figures.
         if let Ok(mut fits) = self.fits.lock() {
             (record.saved, record.beyond_window) = record.saved_tokens(&mut fits);
+            record.sent_before = record.sent_before_tokens(&fits);
         }
         self.with(|report| add(report, record));
         self.audit.request(record);

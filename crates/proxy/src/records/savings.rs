@@ -2,12 +2,12 @@
 //!
 //! Tokens are the sum of `Record::saved`. Money compares the provider's reported usage with the
 //! estimated cost of the original prompts, both at the catalogue's prices. The comparison favours
-//! the original prompts: if the provider's cache is in use at all, everything that a session sent
-//! before counts as cached. A call that would not have fit the window counts as a full window, in
+//! the original prompts: if the provider's cache is in use at all, everything that a client sent
+//! before counts as cached, in whichever branch of its session. A call that would not have fit the window counts as a full window, in
 //! tokens and in money: what is new in it as new, the rest as cached. The money against a model
 //! with the same prices, whose window holds everything, is a figure of its own.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 
 use serde::Serialize;
 use trimtab_model::{SavedTokens, Usage};
@@ -16,18 +16,16 @@ use trimtab_wire::catalogue::{Catalogue, ModelInfo};
 use crate::models::catalogue_lookups::CatalogueLookups;
 use crate::records::record::{Record, RecordAction};
 
-/// The assumed lifetime of a prompt in a cache of unknown lifetime.
-const LIFETIME_MS: u64 = 5 * 60 * 1_000;
-
-/// The number of sessions in each of the two generations.
+/// The number of client sessions in each of the two generations.
 const SESSIONS: usize = 4_096;
 
 /// The savings so far.
 pub struct Savings {
     catalogue: CatalogueLookups,
-    sessions: HashMap<String, SessionSavings>,
+    /// The client sessions that used the provider's cache.
+    caching: HashSet<String>,
     /// The older generation. A session moves back when it is used again.
-    older_sessions: HashMap<String, SessionSavings>,
+    older_caching: HashSet<String>,
     total: SavingsTotal,
 }
 
@@ -71,15 +69,6 @@ pub struct CallMoney {
     pub saved_unbounded: f64,
 }
 
-#[derive(Default)]
-struct SessionSavings {
-    /// The tokens of the last original prompt, as the provider counts them, whether it would have
-    /// fit or not.
-    before: u64,
-    when: u64,
-    caches: bool,
-}
-
 /// The usage that an original request would have had.
 #[derive(Clone, Copy)]
 struct OriginalUsage {
@@ -94,8 +83,8 @@ impl Savings {
     pub fn new(catalogue: Catalogue) -> Self {
         Self {
             catalogue: CatalogueLookups::new(catalogue),
-            sessions: HashMap::new(),
-            older_sessions: HashMap::new(),
+            caching: HashSet::new(),
+            older_caching: HashSet::new(),
             total: SavingsTotal::default(),
         }
     }
@@ -132,12 +121,11 @@ impl Savings {
             return None;
         };
         let cost = |usage: &Usage| model.cost(usage).unwrap_or_default().dollars();
-        // A request without a session was sent unchanged.
-        let original = if record.session.is_empty() {
-            OriginalUsage::of_unchanged(usage)
+        let caches = self.note_cache_use(record, &usage);
+        let original = if record.action == RecordAction::Edited {
+            OriginalUsage::of_edited(record, &usage, caches)
         } else {
-            let session = self.session(&record.session);
-            session.next(&model, record, &usage)
+            OriginalUsage::of_unchanged(usage)
         };
         // Without the proxy there would have been no retrieval calls, so their cost counts against
         // it.
@@ -150,17 +138,23 @@ impl Savings {
         }))
     }
 
-    /// The figures of a session. Unused sessions are forgotten, so that clients with many sessions
-    /// cannot fill the memory.
-    fn session(&mut self, name: &str) -> &mut SessionSavings {
-        if !self.sessions.contains_key(name) {
-            let known = self.older_sessions.remove(name).unwrap_or_default();
-            if self.sessions.len() >= SESSIONS {
-                self.older_sessions = std::mem::take(&mut self.sessions);
-            }
-            self.sessions.insert(name.to_owned(), known);
+    /// True if the client session has used the provider's cache: a later call without hits is a
+    /// miss. Unused sessions are forgotten, so that clients with many sessions cannot fill the
+    /// memory.
+    fn note_cache_use(&mut self, record: &Record, usage: &Usage) -> bool {
+        let name = &record.client_session;
+        if self.caching.contains(name) {
+            return true;
         }
-        self.sessions.entry(name.to_owned()).or_default()
+        let uses_now = usage.cache_read > 0 || usage.cache_creation > 0;
+        let is_known = self.older_caching.remove(name);
+        if uses_now || is_known {
+            if self.caching.len() >= SESSIONS {
+                self.older_caching = std::mem::take(&mut self.caching);
+            }
+            self.caching.insert(name.clone());
+        }
+        uses_now || is_known
     }
 
     fn add_money(&mut self, money: CallMoney) -> CallMoney {
@@ -193,27 +187,29 @@ impl Savings {
     }
 }
 
-impl SessionSavings {
-    /// Estimates the usage that the original request would have had.
-    fn next(&mut self, model: &ModelInfo, record: &Record, usage: &Usage) -> OriginalUsage {
+impl OriginalUsage {
+    /// Estimates the usage that the original of an edited request would have had. `caches` is true
+    /// if the client session uses the provider's cache.
+    fn of_edited(record: &Record, usage: &Usage, caches: bool) -> Self {
         let before = record.saved.without + record.beyond_window;
-        // Once a session used a cache, the provider has one: a later call without hits is a miss.
-        self.caches |= usage.cache_read > 0 || usage.cache_creation > 0;
-        let lifetime = model.cache.lifetime.map(|time| time.as_millis());
-        let lifetime = lifetime.and_then(|time| u64::try_from(time).ok());
-        let age = record.time_ms.saturating_sub(self.when);
-        let is_warm = self.caches && self.when > 0 && age <= lifetime.unwrap_or(LIFETIME_MS);
-        // A cold cache would have been cold for the original prompt too.
-        let sent_before = if is_warm { self.before } else { 0 };
+        let recently = if caches {
+            record.sent_before.recently
+        } else {
+            0
+        };
+        // If most of what was sent hit the cache, the conversation was sent not long ago. Less can
+        // be the instructions alone, which other conversations have too.
+        let is_warm = usage.cache_read > usage.prompt() / 2;
+        let sometime = if is_warm {
+            record.sent_before.sometime
+        } else {
+            0
+        };
         // Tokens that hit the cache now would also have hit it without the proxy.
-        let cached = sent_before.max(usage.cache_read).min(before);
-        let fresh = before - cached;
+        let hits = recently.max(sometime).max(usage.cache_read);
+        let fresh = before.saturating_sub(hits);
         // If the client writes to the cache now, it would have written this part too.
         let writes = usage.cache_creation > 0;
-        (self.before, self.when) = (before, record.time_ms);
-        if record.action != RecordAction::Edited {
-            return OriginalUsage::of_unchanged(*usage);
-        }
         let usage_of = |prompt: u64| {
             // Whatever had to be left out of a full window, it was not what is new.
             let fresh = fresh.min(prompt);
@@ -224,14 +220,12 @@ impl SessionSavings {
                 output: usage.output,
             }
         };
-        OriginalUsage {
+        Self {
             bounded: usage_of(record.saved.without),
             unbounded: usage_of(before),
         }
     }
-}
 
-impl OriginalUsage {
     /// An unchanged request costs what it cost.
     fn of_unchanged(usage: Usage) -> Self {
         Self {

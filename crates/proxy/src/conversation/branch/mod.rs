@@ -10,7 +10,7 @@ mod server_tools;
 mod use_marks;
 
 use std::sync::{Arc, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use trimtab::session::{Moment, PendingSummary, Session, SessionError, Setup};
 use trimtab_engine::policy::Policy;
@@ -247,6 +247,24 @@ impl Branch {
     /// The policy that a request or an operator chose for it.
     pub(crate) fn chosen_policy(&self) -> Option<&Arc<Policy>> {
         self.chosen.then_some(&self.session.setup().policy)
+    }
+
+    /// Whether its last request was sent within this time; none if that is unknown after a restart.
+    pub(crate) fn was_sent_within(&self, time: Duration) -> Option<bool> {
+        self.last_request.map(|sent| sent.elapsed() <= time)
+    }
+
+    /// The size of the client's first messages and of the tools.
+    pub(crate) fn measure_of_beginning(&self, messages: usize) -> Measure {
+        let all = messages >= self.fingerprints().len();
+        let measure = |place: &usize| self.session.projection().measure(*place).copied();
+        let text = if all {
+            self.received_measure
+        } else {
+            let places = self.message_map.log_positions().iter().take(messages);
+            places.filter_map(measure).sum()
+        };
+        text + self.tools.1
     }
 
     /// The client's unaltered messages, with their positions.

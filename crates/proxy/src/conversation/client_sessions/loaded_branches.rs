@@ -2,9 +2,11 @@
 //! which are out of date.
 
 use std::cmp::Reverse;
+use std::time::Duration;
 
 use trimtab::session::SessionError;
 use trimtab_engine::policy::Policy;
+use trimtab_model::estimate::Measure;
 use trimtab_store::{SessionId, Store};
 
 use crate::conversation::branch::{Branch, BranchStanding};
@@ -239,6 +241,34 @@ impl LoadedBranches {
         let common = |branch: &&Branch| chain.common_length(branch.fingerprints());
         let found = aside.max_by_key(common)?;
         chain.has_answer_before(common(&found)).then_some(found)
+    }
+
+    /// The part of the conversation that was sent within `lifetime`, in any branch.
+    pub(crate) fn sent_within(&self, lifetime: Duration, chain: &FingerprintChain) -> Measure {
+        self.longest_sent(chain, |branch| {
+            branch.was_sent_within(lifetime) == Some(true)
+        })
+    }
+
+    /// The part of the conversation that was sent at an unknown time, before a restart or by
+    /// another process.
+    pub(crate) fn sent_sometime(&self, chain: &FingerprintChain) -> Measure {
+        self.longest_sent(chain, |branch| {
+            branch.was_sent_within(Duration::ZERO).is_none()
+        })
+    }
+
+    fn longest_sent(&self, chain: &FingerprintChain, counts: impl Fn(&Branch) -> bool) -> Measure {
+        let branches = self.loaded.iter().map(|(_, branch)| branch);
+        let shared = branches
+            .filter(|branch| counts(branch))
+            .map(|branch| (chain.common_length(branch.fingerprints()), branch));
+        let longest = shared
+            .filter(|(common, _)| *common > 0)
+            .max_by_key(|(common, _)| *common);
+        longest.map_or_else(Measure::default, |(common, branch)| {
+            branch.measure_of_beginning(common)
+        })
     }
 
     /// A branch that is only a copy of the beginning of `from`, and that the conversation

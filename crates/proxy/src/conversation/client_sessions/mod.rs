@@ -42,6 +42,11 @@ pub(crate) struct ClientSession {
 }
 
 impl ClientSession {
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Locks its branches while a request is planned.
     pub(crate) fn branches(&self) -> MutexGuard<'_, LoadedBranches> {
         self.branches.lock().unwrap_or_else(|poisoned| {

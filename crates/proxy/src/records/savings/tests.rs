@@ -1,4 +1,5 @@
 use super::*;
+use crate::records::record::SentBefore;
 use trimtab_model::Dialect;
 
 fn record(time_ms: u64, before: u64, after: u64, usage: Usage) -> Record {
@@ -8,6 +9,7 @@ fn record(time_ms: u64, before: u64, after: u64, usage: Usage) -> Record {
         action: RecordAction::Edited,
         model: "claude-opus-5-5".to_owned(),
         session: "s".to_owned(),
+        client_session: "s".to_owned(),
         status: 200,
         tokens_before: before,
         tokens_after: after,
@@ -23,6 +25,13 @@ fn as_it_came(action: RecordAction, before: u64, usage: Usage) -> Record {
         action,
         saved: SavedTokens::of_unchanged(usage.prompt()),
         ..record(1_000, before, 10_000, usage)
+    }
+}
+
+fn recently(tokens: u64) -> SentBefore<u64> {
+    SentBefore {
+        recently: tokens,
+        sometime: 0,
     }
 }
 
@@ -59,7 +68,13 @@ fn earlier_prompt_counts_as_cached() {
         cache_creation: 1_000,
         ..Usage::default()
     };
-    savings.add(&record(2_000, 121_000, 11_000, second));
+    let branch = Record {
+        // The client went back, so another branch continues its session.
+        session: "s.1".to_owned(),
+        sent_before: recently(110_000),
+        ..record(2_000, 121_000, 11_000, second)
+    };
+    savings.add(&branch);
     // 100,000 more read from the cache and 10,000 more written to it.
     let prices = Catalogue::embedded()
         .find("claude-opus-5-5")
@@ -73,6 +88,30 @@ fn earlier_prompt_counts_as_cached() {
 }
 
 #[test]
+fn earlier_prompt_of_unknown_time_counts_as_cached_if_the_cache_is_warm() {
+    let saved = |cache_read, sometime| {
+        let usage = Usage {
+            cache_read,
+            cache_creation: 10_000 - cache_read,
+            ..Usage::default()
+        };
+        let sent_before = SentBefore {
+            sometime,
+            ..SentBefore::default()
+        };
+        let mut savings = savings();
+        savings.add(&Record {
+            sent_before,
+            ..record(1_000, 110_000, 10_000, usage)
+        });
+        savings.total().saved
+    };
+    assert!(saved(9_000, 100_000) < saved(9_000, 0) / 2.0);
+    // A few hits can be the instructions that all conversations have.
+    assert!((saved(2_000, 100_000) - saved(2_000, 0)).abs() < 1e-9);
+}
+
+#[test]
 fn broken_cache_reduces_the_savings() {
     let mut savings = savings();
     let first = Usage {
@@ -81,7 +120,10 @@ fn broken_cache_reduces_the_savings() {
     };
     savings.add(&record(1_000, 10_000, 10_000, first));
     // All but nothing was cut, and the cache had to be written anew.
-    savings.add(&record(2_000, 10_100, 10_000, first));
+    savings.add(&Record {
+        sent_before: recently(10_000),
+        ..record(2_000, 10_100, 10_000, first)
+    });
     assert!(savings.total().saved < 0.0);
 }
 
@@ -190,7 +232,10 @@ fn new_part_of_an_oversized_call_is_not_cached() {
     };
     savings.add(&call(1, 100_000));
     let before = savings.total().clone();
-    savings.add(&call(2, 120_000));
+    savings.add(&Record {
+        sent_before: recently(100_000),
+        ..call(2, 120_000)
+    });
     let model = savings.priced("claude-opus-5-5").unwrap();
     let cost = |cache_read, cache_creation| {
         let usage = Usage {
@@ -233,14 +278,15 @@ fn number_of_remembered_sessions_is_bounded() {
     };
     for at in 0..3 * SESSIONS as u64 {
         let mut other = record(1 + at, 110_000, 10_000, usage);
-        other.session = format!("other-{at}");
+        other.client_session = format!("other-{at}");
         savings.add(&other);
         if at.is_multiple_of(1_000) {
             savings.add(&record(1 + at, 110_000, 10_000, usage));
         }
     }
-    let remembered = savings.sessions.len() + savings.older_sessions.len();
+    let remembered = savings.caching.len() + savings.older_caching.len();
     assert!(remembered <= 2 * SESSIONS, "{remembered}");
     // A session that is used stays remembered.
-    assert_eq!(savings.session("s").before, 110_000);
+    let record = record(1, 110_000, 10_000, usage);
+    assert!(savings.note_cache_use(&record, &Usage::default()));
 }

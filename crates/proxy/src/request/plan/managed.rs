@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use trimtab::session::{Limits, Moment, PendingSummary, SessionError, Setup};
 use trimtab_engine::policy::Policy;
+use trimtab_model::estimate::Measure;
 use trimtab_model::{Role, work};
 use trimtab_store::StagedStore;
 use trimtab_wire::catalogue::CacheRules;
@@ -18,6 +19,7 @@ use crate::conversation::durability::{UnflushedWrites, is_conflict};
 use crate::conversation::token_renewal::IncomingConversation;
 use crate::models::{KnownModel, ModelKey};
 use crate::prefix_cache::parsed_bodies::BodyReading;
+use crate::records::record::SentBefore;
 use crate::request::bypass_reason::{self, Unmanaged};
 use crate::routing::own_endpoint;
 use crate::routing::route::UpstreamRoute;
@@ -28,6 +30,9 @@ use crate::transport::headers;
 const ANSWER_SHARE: u64 = 8;
 /// The reserve for an answer is never capped below this, in tokens.
 const FREE_ANSWER: u64 = 4_096;
+
+/// The assumed lifetime of a prompt in a cache of unknown lifetime.
+const CACHE_LIFETIME: Duration = Duration::from_mins(5);
 
 /// The maximum number of new plans after another process wrote to the conversation.
 pub(crate) const CONFLICTS: u32 = 2;
@@ -48,6 +53,8 @@ pub(crate) struct ManagedRequest {
     /// Keeps the branch in memory.
     branch_mark: Option<Arc<RequestMark>>,
     pub(crate) session: String,
+    /// The parts of the original prompt that the client sent before.
+    pub(crate) sent_before: SentBefore<Measure>,
     /// Why the request is sent unchanged unless it overflows, if there is a reason.
     pub(crate) untouched: Option<&'static str>,
     pub(crate) options: ComposeOptions,
@@ -119,6 +126,7 @@ impl ManagedRequest {
             branch: 0,
             branch_mark: None,
             session: String::new(),
+            sent_before: SentBefore::default(),
             outgoing: OutgoingBody::default(),
             pending: None,
             unwritten: None,
@@ -192,8 +200,16 @@ impl ManagedRequest {
             policy: &setup.policy,
             asked_for: self.job.asked_policy().is_some(),
         };
+        // Before the search, which may extend a branch by what is sent only now.
+        let lifetime = setup.cache_lifetime.unwrap_or(CACHE_LIFETIME);
+        let recently = branches.sent_within(lifetime, chain);
         self.branch =
             client_session.find_or_open_branch(branches, &store, search, setup, came.as_ref())?;
+        // After the search, which reads branches from the store.
+        self.sent_before = SentBefore {
+            recently,
+            sometime: branches.sent_sometime(chain),
+        };
         let gone = || BranchError::Mismatch("the branch is gone".to_owned());
         let branch = branches.get(self.branch).ok_or_else(gone)?;
         self.branch_mark = Some(branch.begin_request());
