@@ -11,6 +11,10 @@ use trimtab_store::{Result, SessionId, Store, Stream};
 
 use crate::conversation::message_map;
 
+/// The maximum number of answers to one request whose calls are kept. A client continues one of
+/// them, usually the newest; more than a few copies of a request are not expected.
+pub(crate) const MOST_PENDING: usize = 8;
+
 /// Calls of our tools in an answer that also calls the client's tools. They are put back when the
 /// client sends its outputs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -28,20 +32,21 @@ pub(crate) struct PendingOwnCalls {
 impl PendingOwnCalls {
     /// True if `message`, which arrives at log length `at`, is the answer that contained them. A
     /// client that asked again may send another answer.
-    fn belongs_to(&self, message: &Message, at: usize) -> bool {
+    pub(crate) fn belongs_to(&self, message: &Message, at: usize) -> bool {
         let ids = message.calls().map(|call| &call.id);
         // Ids may repeat within a conversation, so the position counts as well.
         self.at == at && ids.eq(&self.theirs)
     }
 }
 
-/// The pending calls, if they belong to `message`, which arrives at log length `at`.
+/// The pending calls that belong to `message`, which arrives at log length `at`.
 pub(crate) fn calls_in_message(
-    pending: Option<PendingOwnCalls>,
+    pending: Vec<PendingOwnCalls>,
     message: &Message,
     at: usize,
 ) -> Option<PendingOwnCalls> {
-    pending.filter(|pending| pending.belongs_to(message, at))
+    let mut newest_first = pending.into_iter().rev();
+    newest_first.find(|pending| pending.belongs_to(message, at))
 }
 
 /// The parts of an answer that the client sees: all except calls of our tools.
@@ -50,17 +55,17 @@ pub(crate) fn visible_parts(answer: &Message, is_ours: impl Fn(&str) -> bool) ->
     answer.parts.iter().filter(shown).cloned().collect()
 }
 
-/// The client's message as the provider sent it: without texts of earlier hidden rounds, and with
-/// the calls of our tools.
+/// The client's message as the provider sent it: without texts of the hidden `rounds` before it,
+/// and with the calls of our tools.
 pub(crate) fn restore_provider_message(
     mut message: Message,
-    before: &[Part],
+    rounds: &[Vec<Part>],
     pending: Option<&PendingOwnCalls>,
 ) -> Message {
     // The client saw one answer made of several. Its message repeats the texts of the hidden
     // rounds, which are in the log already.
     let came = message.parts.clone();
-    if let Some(parts) = without(&message.parts, before) {
+    if let Some((parts, _)) = without_rounds(&message.parts, rounds) {
         message.parts = parts;
     }
     if let Some(pending) = pending {
@@ -84,6 +89,23 @@ fn put_back(parts: Vec<Part>, calls: &[(usize, Call)]) -> Vec<Part> {
     }
     restored.extend(parts);
     restored
+}
+
+/// How many parts of hidden `rounds` the message begins with.
+pub(crate) fn repeated_parts(message: &Message, rounds: &[Vec<Part>]) -> usize {
+    without_rounds(&message.parts, rounds).map_or(0, |(_, repeated)| repeated)
+}
+
+/// `parts` without those of the hidden rounds that they begin with, and the number of the latter.
+///
+/// A client that asked again got only the rounds of its last answer, which are the last ones. The
+/// rounds before them belong to an answer that it never had.
+fn without_rounds(parts: &[Part], rounds: &[Vec<Part>]) -> Option<(Vec<Part>, usize)> {
+    (0..rounds.len()).find_map(|first| {
+        let said = rounds.get(first..)?.concat();
+        let repeated = said.iter().filter(|part| !part.is_blank()).count();
+        Some((without(parts, &said)?, repeated))
+    })
 }
 
 /// `parts` without those in `before`. None if they do not begin with them, or if nothing would be
@@ -152,24 +174,21 @@ pub(crate) fn keep(
     Ok(())
 }
 
-/// The pending calls of `session` at log length `at`.
+/// The pending calls of `session` at log length `at`, oldest first.
 pub(crate) fn find(
     store: &dyn Store,
     session: &SessionId,
     at: usize,
-) -> Result<Option<PendingOwnCalls>> {
+) -> Result<Vec<PendingOwnCalls>> {
     let place = place(session)?;
     let position = store.position(&place, Stream::Log)?;
-    // Only the newest entry can belong to the answer that the client has now.
-    let Some(last) = position.checked_sub(1) else {
-        return Ok(None);
-    };
-    let entries = store.read(&place, Stream::Log, last, 1)?;
-    let pending = entries.first().and_then(|entry| {
-        let pending: PendingOwnCalls = serde_json::from_slice(entry).ok()?;
-        (pending.at == at).then_some(pending)
-    });
-    Ok(pending)
+    // Only the newest entries can belong to the answer that the client has now.
+    let first = position.saturating_sub(MOST_PENDING as u64);
+    let entries = store.read(&place, Stream::Log, first, MOST_PENDING)?;
+    let pending = entries
+        .iter()
+        .filter_map(|entry| serde_json::from_slice::<PendingOwnCalls>(entry).ok());
+    Ok(pending.filter(|pending| pending.at == at).collect())
 }
 
 #[cfg(test)]
@@ -184,8 +203,8 @@ mod tests {
     #[test]
     fn text_before_a_hidden_call_is_not_repeated() {
         let first = Message::assistant("Let me see. ").with_call(Call::new("h", "mine", "{}"));
-        let before = visible_parts(&first, is_ours);
-        assert_eq!(before.len(), 1);
+        let before = [visible_parts(&first, is_ours)];
+        assert_eq!(before[0].len(), 1);
         // Chat Completions: one text.
         let joined = Message::assistant("Let me see. It is 7.");
         assert_eq!(
@@ -208,6 +227,16 @@ mod tests {
     }
 
     #[test]
+    fn rounds_of_an_answer_that_the_client_never_had_are_skipped() {
+        let rounds = [vec![Part::text("First. ")], vec![Part::text("Second. ")]];
+        let message = Message::assistant("Second. It is 7.");
+        assert_eq!(repeated_parts(&message, &rounds), 1);
+        let restored = restore_provider_message(message, &rounds, None);
+        assert_eq!(restored.text(), "It is 7.");
+        assert_eq!(repeated_parts(&Message::assistant("It is 7."), &rounds), 0);
+    }
+
+    #[test]
     fn calls_of_ours_are_put_back_where_they_were() {
         let message = Message::assistant("both").with_call(Call::new("c", "theirs", "{}"));
         let pending = PendingOwnCalls {
@@ -218,9 +247,10 @@ mod tests {
         };
         // Another answer at the same place, and the same answer elsewhere, have none.
         let other = Message::assistant("both").with_call(Call::new("d", "theirs", "{}"));
-        assert_eq!(calls_in_message(Some(pending.clone()), &other, 3), None);
-        assert_eq!(calls_in_message(Some(pending.clone()), &message, 5), None);
-        assert!(calls_in_message(Some(pending.clone()), &message, 3).is_some());
+        let found = |message: &Message, at| calls_in_message(vec![pending.clone()], message, at);
+        assert_eq!(found(&other, 3), None);
+        assert_eq!(found(&message, 5), None);
+        assert!(found(&message, 3).is_some());
         let sent = restore_provider_message(message, &[], Some(&pending));
         let ids: Vec<&str> = sent.calls().map(|call| call.id.as_str()).collect();
         assert_eq!(ids, ["h", "c"]);
@@ -242,10 +272,10 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_is_found_where_it_belongs() {
+    fn pending_calls_are_found_at_their_log_length() {
         let store = MemoryStore::new();
         let session = SessionId::new("s").unwrap();
-        assert_eq!(find(&store, &session, 0).unwrap(), None);
+        assert_eq!(find(&store, &session, 0).unwrap(), []);
         let pending = |at: usize| PendingOwnCalls {
             at,
             calls: vec![(1, Call::new("h", "mine", "{}"))],
@@ -253,9 +283,12 @@ mod tests {
             theirs: vec!["c".to_owned()],
         };
         keep(&store, &session, &pending(3)).unwrap();
-        keep(&store, &session, &pending(7)).unwrap();
-        assert_eq!(find(&store, &session, 7).unwrap(), Some(pending(7)));
-        assert_eq!(find(&store, &session, 3).unwrap(), None);
-        assert_eq!(find(&store, &session, 8).unwrap(), None);
+        for _ in 0..2 * MOST_PENDING {
+            keep(&store, &session, &pending(7)).unwrap();
+        }
+        let kept = vec![pending(7); MOST_PENDING];
+        assert_eq!(find(&store, &session, 7).unwrap(), kept);
+        assert_eq!(find(&store, &session, 3).unwrap(), []);
+        assert_eq!(find(&store, &session, 8).unwrap(), []);
     }
 }

@@ -321,6 +321,25 @@ impl Exchange {
         Some(done)
     }
 
+    /// Admits what follows the answer to the last request, and builds the next body.
+    pub(crate) async fn continue_answer<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&mut Branch) -> Result<T, BranchError> + Send + 'static,
+    ) -> Option<T> {
+        let (managed, ways) = (Arc::clone(&self.managed), self.options);
+        let sent = self.outgoing.messages;
+        let working = deadline::run_within(self.patience(), move || {
+            managed.continue_answer(sent, |branch, scan| {
+                let done = work(branch)?;
+                Ok::<_, BranchError>((done, branch.compose(scan, &ways)?))
+            })
+        });
+        let (managed, (done, outgoing)) = working.await.ok()?.ok()?;
+        self.managed = managed;
+        self.outgoing = self.managed.job.with_reserved_body(outgoing);
+        Some(done)
+    }
+
     /// True if the last answer rejects the request itself.
     pub(crate) fn is_refused(&self, answer: &Response<ProxyBody>) -> bool {
         self.overflowed || is_refusal(answer.status())

@@ -13,6 +13,7 @@ mod bound;
 mod chains;
 mod client_fields;
 mod connections;
+mod copies;
 mod differential;
 mod durable;
 mod ends;

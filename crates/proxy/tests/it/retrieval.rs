@@ -199,7 +199,7 @@ async fn calls_of_a_discarded_answer_are_not_restored() {
 }
 
 /// One answer with the calls of two.
-fn both(dialect: Dialect, one: &str, other: &str) -> String {
+pub(crate) fn both(dialect: Dialect, one: &str, other: &str) -> String {
     let mut one: Value = serde_json::from_str(one).unwrap();
     let other: Value = serde_json::from_str(other).unwrap();
     let pointer = match dialect {

@@ -32,8 +32,8 @@ impl Branch {
             let (mut pending, mut came) = (None, None);
             if message.role == Role::Assistant {
                 let logged = self.session.projection().log().len();
-                pending =
-                    hidden_rounds::calls_in_message(self.pending_calls.take(), &message, logged);
+                let kept = std::mem::take(&mut self.pending_calls);
+                pending = hidden_rounds::calls_in_message(kept, &message, logged);
                 let said = self.said_in_hidden();
                 // The log then holds another message than the one that came, so the client's side
                 // is measured here.
@@ -61,8 +61,8 @@ impl Branch {
         Ok(())
     }
 
-    /// The visible parts of hidden rounds after the client's last message.
-    fn said_in_hidden(&self) -> Vec<Part> {
+    /// The visible parts of each hidden round after the client's last message.
+    fn said_in_hidden(&self) -> Vec<Vec<Part>> {
         let last = self
             .message_map
             .last_log_position()
@@ -71,8 +71,18 @@ impl Branch {
         let behind = log.get(last..).unwrap_or_default().iter();
         behind
             .filter(|message| message.role == Role::Assistant)
-            .flat_map(|message| hidden_rounds::visible_parts(message, tools::is_retrieval))
+            .map(|message| hidden_rounds::visible_parts(message, tools::is_retrieval))
             .collect()
+    }
+
+    /// How surely `message` is the answer that this branch waits for. Branches that differ only in
+    /// their hidden rounds are told apart by this.
+    pub(crate) fn awaits(&self, message: &Message) -> (bool, usize) {
+        let logged = self.session.projection().log().len();
+        let mut pending = self.pending_calls.iter();
+        let has_our_calls = pending.any(|pending| pending.belongs_to(message, logged));
+        let repeated = hidden_rounds::repeated_parts(message, &self.said_in_hidden());
+        (has_our_calls, repeated)
     }
 
     /// Admits a round that the client does not see.
@@ -101,7 +111,12 @@ impl Branch {
         // The answer itself is not in the log yet: the client brings it with its next request.
         pending.at = self.session.projection().log().len();
         let kept = hidden_rounds::keep(self.session.store().as_ref(), self.session.id(), &pending);
-        self.pending_calls = Some(pending);
+        // Copies of a request have answers of their own, and the client continues any of them.
+        self.pending_calls.retain(|other| other.at == pending.at);
+        if self.pending_calls.len() >= hidden_rounds::MOST_PENDING {
+            self.pending_calls.remove(0);
+        }
+        self.pending_calls.push(pending);
         Ok(kept.map_err(SessionError::from)?)
     }
 }

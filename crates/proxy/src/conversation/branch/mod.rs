@@ -96,8 +96,8 @@ pub(crate) struct Branch {
     server_tools: Vec<(String, Measure)>,
     /// The size of our tools, if they are offered.
     tools_measure: Measure,
-    /// Calls of our tools in the last answer, which the client will send back without them.
-    pending_calls: Option<PendingOwnCalls>,
+    /// Calls of our tools in the last answers, which the client will send back without them.
+    pending_calls: Vec<PendingOwnCalls>,
     /// The time of the last request.
     last_request: Option<Instant>,
     /// Alive while a summary is being written.
@@ -279,6 +279,11 @@ impl Branch {
     /// The log length that corresponds to the client's first messages.
     pub(crate) fn log_length(&self, messages: usize) -> usize {
         self.message_map.log_length(messages)
+    }
+
+    /// The number of messages in its log.
+    pub(crate) fn logged(&self) -> usize {
+        self.session.projection().log().len()
     }
 
     /// Its session.

@@ -8,6 +8,7 @@ use trimtab::session::SessionError;
 use trimtab_engine::policy::Policy;
 use trimtab_model::estimate::Measure;
 use trimtab_store::{SessionId, Store};
+use trimtab_wire::scan::BodyScan;
 
 use crate::conversation::branch::{Branch, BranchStanding};
 use crate::conversation::fork::SharedBeginning;
@@ -17,6 +18,8 @@ use crate::prefix_cache::fingerprint::FingerprintChain;
 #[derive(Clone, Copy)]
 pub(crate) struct BranchSearch<'a> {
     pub(crate) chain: &'a FingerprintChain,
+    /// The request, to read single messages of it.
+    pub(crate) scan: &'a BodyScan<'a>,
     /// The policy of the request.
     pub(crate) policy: &'a Policy,
     /// True if the request named the policy.
@@ -163,13 +166,12 @@ impl LoadedBranches {
     /// The branch that the conversation continues: the longest one that it contains completely,
     /// unless it shares more with another one, or the last call decided otherwise.
     pub(crate) fn find(&self, search: BranchSearch<'_>) -> Option<usize> {
-        // Of equally long branches the oldest number wins, so every process chooses the same one.
-        let whole = self.whole(search).max();
+        let whole = self.longest(self.whole(search), search);
         let shared = self.longest_shared(search);
         // If it shares more with another branch, the client went back in that one, and a fork of it
         // keeps more of what was sent.
         let whole = whole.filter(|(length, _)| shared.is_none_or(|(common, _)| common <= *length));
-        let whole = whole.map(|(_, Reverse(number))| number);
+        let whole = whole.map(|(_, number)| number);
         let origin = whole.or(shared.map(|(_, number)| number))?;
         self.last_call_beside(origin, search).or(whole)
     }
@@ -178,9 +180,8 @@ impl LoadedBranches {
     /// last call decided otherwise than `origin`. Without it, every call would decide anew and the
     /// next one would forget it.
     fn last_call_beside(&self, origin: usize, search: BranchSearch<'_>) -> Option<usize> {
-        let is_last_call =
-            |(length, _): &(usize, Reverse<usize>)| search.chain.answers_from(*length) == 1;
-        let (_, Reverse(number)) = self.whole(search).filter(is_last_call).max()?;
+        let is_last_call = |(length, _): &(usize, usize)| search.chain.answers_from(*length) == 1;
+        let (_, number) = self.longest(self.whole(search).filter(is_last_call), search)?;
         let decided_like = |origin: &Branch| {
             let branch = self.branch(number);
             branch.is_none_or(|branch| branch.decided_like(origin))
@@ -201,12 +202,33 @@ impl LoadedBranches {
         loaded.filter(move |(_, branch)| branch.suits(search.policy, search.asked_for))
     }
 
+    /// The longest of these branches, by length and number.
+    fn longest(
+        &self,
+        branches: impl Iterator<Item = (usize, usize)>,
+        search: BranchSearch<'_>,
+    ) -> Option<(usize, usize)> {
+        let branches: Vec<(usize, usize)> = branches.collect();
+        let length = branches.iter().map(|(length, _)| *length).max()?;
+        let longest = branches.into_iter().filter(|(of, _)| *of == length);
+        let longest: Vec<usize> = longest.map(|(_, number)| number).collect();
+        // Equally long branches may differ in hidden rounds, which only the answer tells apart.
+        let answer = (longest.len() > 1).then(|| search.scan.message(length));
+        let answer = answer.flatten();
+        let fits = |number: usize| Some(self.branch(number)?.awaits(answer.as_ref()?));
+        // Otherwise the oldest number wins, so every process chooses the same one.
+        let best = longest
+            .into_iter()
+            .max_by_key(|number| (fits(*number), Reverse(*number)))?;
+        Some((length, best))
+    }
+
     /// The lengths and numbers of the branches that the conversation contains completely.
-    fn whole(&self, search: BranchSearch<'_>) -> impl Iterator<Item = (usize, Reverse<usize>)> {
+    fn whole(&self, search: BranchSearch<'_>) -> impl Iterator<Item = (usize, usize)> {
         self.suitable(search).filter_map(move |(number, branch)| {
             let length = branch.fingerprints().len();
             let common = search.chain.common_length(branch.fingerprints());
-            (length > 0 && common == length).then_some((length, Reverse(number)))
+            (length > 0 && common == length).then_some((length, number))
         })
     }
 

@@ -203,6 +203,38 @@ impl ClientSession {
         Ok(number)
     }
 
+    /// Creates a new branch from the first messages in the log of branch `from`, for an answer that
+    /// goes its own way there.
+    pub(crate) fn fork_at(
+        &self,
+        branches: &mut LoadedBranches,
+        store: &Arc<dyn Store>,
+        from: usize,
+        messages: usize,
+    ) -> Result<Option<usize>, SessionError> {
+        // A fork copies from the store, so the store must be up to date.
+        branches.flush()?;
+        let Some(setup) = branches
+            .get(from)
+            .map(|from| from.session().setup().clone())
+        else {
+            return Ok(None);
+        };
+        let known = branches.count;
+        let next = known.map_or_else(|| self.count(store.as_ref()), Ok)?;
+        branches.count = Some(next);
+        let beginning = SharedBeginning {
+            messages,
+            goes_on: true,
+        };
+        let (from, to) = (self.id(from)?, self.id(next)?);
+        fork::copy(store.as_ref(), &from, beginning, &to, (0, 0))?;
+        let number = self.begin_branch(branches, store, &setup)?;
+        // If not all branches were loaded before, they are not now.
+        branches.count = branches.count.filter(|_| known.is_some());
+        Ok(Some(number))
+    }
+
     /// Extends a branch that is only a copy, up to the point where the conversation leaves its
     /// origin. A client that goes back and sends the same messages again then needs only one more
     /// branch.

@@ -184,7 +184,7 @@ impl RetrievalServer {
         // Kept for the case that the request with the new round is refused: this one was accepted.
         let answered = self.exchange.outgoing.clone();
         let names = self.names;
-        let served = self.exchange.replan(move |branch| {
+        let served = self.exchange.continue_answer(move |branch| {
             let outputs = outputs(branch, &said, names, enough);
             let count = outputs.len();
             branch.admit_hidden(said, outputs)?;
@@ -245,9 +245,9 @@ impl RetrievalServer {
     pub(super) async fn serve_mixed(&mut self, said: Message) {
         let managed = Arc::clone(&self.exchange.managed);
         let limit = managed.job.settings.config.limits.plan_time();
-        let names = self.names;
+        let (names, sent) = (self.names, self.exchange.outgoing.messages);
         let served = deadline::run_within(limit, move || {
-            managed.with_branch(|branch| {
+            managed.continue_answer(sent, |branch, _| {
                 let outputs = outputs(branch, &said, names, false);
                 let count = outputs.len();
                 if count > 0 {
@@ -256,7 +256,8 @@ impl RetrievalServer {
                 Ok::<_, BranchError>(count)
             })
         });
-        if let Ok(Ok(count)) = served.await {
+        if let Ok(Ok((managed, count))) = served.await {
+            self.exchange.managed = managed;
             let count = u32::try_from(count).unwrap_or(u32::MAX);
             self.outcome.with(|served| served.retrievals += count);
         }

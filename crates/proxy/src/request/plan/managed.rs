@@ -1,6 +1,6 @@
 //! A request whose window is managed, and the conversation that it belongs to.
 
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use trimtab::session::{Limits, Moment, PendingSummary, SessionError, Setup};
@@ -197,6 +197,7 @@ impl ManagedRequest {
         });
         let search = BranchSearch {
             chain,
+            scan,
             policy: &setup.policy,
             asked_for: self.job.asked_policy().is_some(),
         };
@@ -210,8 +211,7 @@ impl ManagedRequest {
             recently,
             sometime: branches.sent_sometime(chain),
         };
-        let gone = || BranchError::Mismatch("the branch is gone".to_owned());
-        let branch = branches.get(self.branch).ok_or_else(gone)?;
+        let branch = branches.get(self.branch).ok_or_else(branch_is_gone)?;
         self.branch_mark = Some(branch.begin_request());
         Ok(branch)
     }
@@ -225,15 +225,25 @@ impl ManagedRequest {
     ) -> Result<(), BranchError> {
         let scan = &reading.scan;
         // Everything that decides how outputs are shown is set before the first one is admitted.
+        self.prepare(branch, scan, setup)?;
+        branch.id().as_str().clone_into(&mut self.session);
+        branch.admit(scan, &reading.fingerprints)
+    }
+
+    /// Tells a branch what the request says besides its messages.
+    fn prepare(
+        &self,
+        branch: &mut Branch,
+        scan: &BodyScan<'_>,
+        setup: &Setup,
+    ) -> Result<(), BranchError> {
         branch.set_policy(&setup.policy, self.job.asked_policy().is_some())?;
         branch.session().set_limits(setup.limits);
         branch.note_idle_time();
         let tools = scan.json(scan.request().tools);
         branch.set_tools(tools, self.job.opened.keys.fingerprint_key());
-        branch.id().as_str().clone_into(&mut self.session);
         branch.budget_first_ref(scan, &self.options);
-        branch.budget_refs_of_log(scan, &self.options)?;
-        branch.admit(scan, &reading.fingerprints)
+        branch.budget_refs_of_log(scan, &self.options)
     }
 
     /// Lets the policy plan the window, unless the request is to be sent unchanged.
@@ -320,12 +330,82 @@ impl ManagedRequest {
         &self,
         work: impl FnOnce(&mut Branch) -> Result<T, BranchError>,
     ) -> Result<T, BranchError> {
+        let branches = self.client_session.branches();
+        if work::is_cancelled() {
+            return Err(BranchError::Mismatch(work::Cancelled.to_string()));
+        }
+        self.with_locked(branches, work)
+    }
+
+    /// Continues the answer to a window of the log's first `sent` messages, and returns the request
+    /// on the branch where that was done.
+    ///
+    /// A copy of the request may have continued the branch meanwhile, or the client itself. Then
+    /// this answer gets a branch of its own: what follows it must not get into the other window.
+    pub(crate) fn continue_answer<T>(
+        self: &Arc<Self>,
+        sent: usize,
+        work: impl FnOnce(&mut Branch, &BodyScan<'_>) -> Result<T, BranchError>,
+    ) -> Result<(Arc<Self>, T), BranchError> {
+        let scan = BodyScan::new(&self.job.body, self.job.dialect)
+            .map_err(|why| BranchError::Mismatch(why.to_string()))?;
         let mut branches = self.client_session.branches();
         if work::is_cancelled() {
             return Err(BranchError::Mismatch(work::Cancelled.to_string()));
         }
-        let gone = || BranchError::Mismatch("the branch is gone".to_owned());
-        let branch = branches.get(self.branch).ok_or_else(gone)?;
+        let is_continued = |branch: &mut Branch| branch.logged() != sent;
+        let managed = if branches.get(self.branch).is_some_and(is_continued) {
+            Arc::new(self.forked(&mut branches, sent, &scan)?)
+        } else {
+            Arc::clone(self)
+        };
+        let done = managed.with_locked(branches, |branch| work(branch, &scan))?;
+        Ok((managed, done))
+    }
+
+    /// The request on a new branch that begins with the first messages in the log of its own.
+    fn forked(
+        &self,
+        branches: &mut LoadedBranches,
+        messages: usize,
+        scan: &BodyScan<'_>,
+    ) -> Result<Self, BranchError> {
+        let store = &self.job.opened.store;
+        let forked = self
+            .client_session
+            .fork_at(branches, store, self.branch, messages)?;
+        let found = forked.and_then(|number| Some((number, branches.get(number)?)));
+        let (number, branch) = found.ok_or_else(branch_is_gone)?;
+        // It continues with the limits of the branch that it leaves, which may have been lowered.
+        let setup = branch.session().setup().clone();
+        self.prepare(branch, scan, &setup)?;
+        Ok(Self {
+            job: self.job.clone(),
+            route: Arc::clone(&self.route),
+            upstream_path: self.upstream_path.clone(),
+            model: self.model.clone(),
+            mode: self.mode,
+            model_limits: self.model_limits.clone(),
+            client_session: Arc::clone(&self.client_session),
+            renewal_list: self.renewal_list.clone(),
+            branch: number,
+            sent_before: self.sent_before,
+            branch_mark: Some(branch.begin_request()),
+            session: branch.id().as_str().to_owned(),
+            untouched: self.untouched,
+            options: self.options,
+            outgoing: self.outgoing.clone(),
+            pending: None,
+            unwritten: None,
+        })
+    }
+
+    fn with_locked<T>(
+        &self,
+        mut branches: MutexGuard<'_, LoadedBranches>,
+        work: impl FnOnce(&mut Branch) -> Result<T, BranchError>,
+    ) -> Result<T, BranchError> {
+        let branch = branches.get(self.branch).ok_or_else(branch_is_gone)?;
         let done = work(branch);
         let staged = Arc::clone(branch.staged());
         // The next request does not wait for the disk.
@@ -397,6 +477,10 @@ impl ManagedRequest {
             ..Setup::new(policy)
         }
     }
+}
+
+fn branch_is_gone() -> BranchError {
+    BranchError::Mismatch("the branch is gone".to_owned())
 }
 
 /// How long the provider caches the prompt; longer if the client requests and pays for it.
