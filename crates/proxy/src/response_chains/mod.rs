@@ -215,6 +215,8 @@ impl ResponseChains {
             id: String,
             #[serde(borrow, default)]
             output: Vec<&'a RawValue>,
+            #[serde(default)]
+            status: Option<String>,
         }
         let Ok(response) = serde_json::from_str::<ResponseOutline<'_>>(response) else {
             return;
@@ -222,7 +224,10 @@ impl ResponseChains {
         let tenant = next.tenant;
         let mut kept = self.lock_table();
         let mut item_ids = Vec::new();
+        // An answer in the background is fetched later, and its items are not seen here.
+        let is_unfinished = matches!(response.status.as_deref(), Some("queued" | "in_progress"));
         let past = match next.prior_items {
+            PriorItems::Known(_) if is_unfinished => PriorItems::Unknown,
             // The link is kept even so: later requests of the conversation are known to be
             // incomplete, and the operator is not told again for each of them.
             PriorItems::Unknown => PriorItems::Unknown,

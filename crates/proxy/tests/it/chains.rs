@@ -248,3 +248,53 @@ async fn completed_conversation_is_counted_in_the_memory_budget() {
     }
     assert!(running.report().memory_bytes <= 32 * LONG as u64);
 }
+
+/// A provider that answers later: the client fetches the answer by its id.
+async fn answering_later() -> Upstream {
+    Upstream::start(|number, _| {
+        let whole = json!({"id": format!("resp_{number}"), "object": "response", "error": null,
+            "status": "queued", "background": true, "output": [], "usage": null});
+        Reply::json(200, whole.to_string())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn background_request_is_not_offered_our_tools() {
+    let upstream = answering_later().await;
+    let (_running, base) = proxy(with_window(&upstream, Some(9_000))).await;
+    let mut input = vec![json!({"role": "user", "content": "read all files"})];
+    for round in 0..4 {
+        let call = format!("call_{round}");
+        input.push(
+            json!({"type": "function_call", "call_id": call, "name": "read",
+            "arguments": "{}"}),
+        );
+        input.push(json!({"type": "function_call_output", "call_id": call,
+            "output": lines(900 + round)}));
+    }
+    let body = json!({"model": "house-model", "background": true, "input": input,
+        "tools": [{"type": "function", "name": "read", "parameters": {"type": "object"}}]});
+    let got = post(&base, PATH, &[], body.to_string()).await;
+    assert_eq!(got.header("x-trimtab-action"), "edited");
+    let sent = upstream.seen()[0].clone();
+    // The client fetches the answer later, and could not serve a call of our tools in it.
+    let tools = sent.json()["tools"].clone();
+    assert_eq!(tools, body["tools"]);
+    assert!(sent.body.len() < 36_000, "{}", sent.body.len());
+}
+
+#[tokio::test]
+async fn conversation_with_a_background_answer_counts_as_incomplete() {
+    let upstream = answering_later().await;
+    let (_running, base) = proxy(with_window(&upstream, Some(9_000))).await;
+    let first = json!({"model": "house-model", "background": true, "input": "read the file"});
+    post(&base, PATH, &[], first.to_string()).await;
+    // The call was in the answer that the client fetched.
+    let next = json!({"model": "house-model", "background": true,
+        "previous_response_id": "resp_0", "input": [{"type": "function_call_output",
+        "call_id": "call_0", "output": lines(3_000)}]});
+    let got = post(&base, PATH, &[], next.to_string()).await;
+    assert_eq!(got.header("x-trimtab-reason"), "partial");
+    assert_eq!(upstream.seen()[1].text(), next.to_string());
+}

@@ -103,6 +103,7 @@ impl BodyReader<'_> {
         let place = match name {
             "model" => &mut request.model,
             "stream" => &mut request.stream,
+            "background" => &mut request.background,
             "context_management" => &mut request.context_management,
             "user" => &mut request.session.user,
             "prompt_cache_key" => &mut request.session.prompt_cache_key,

@@ -108,6 +108,8 @@ pub struct RequestFields {
     pub model: Span,
     /// `stream`.
     pub stream: Span,
+    /// `background`, with which Responses answers later.
+    pub background: Span,
     /// The output limits, in order.
     pub limits: Vec<AnswerLimit>,
     /// `system` or `instructions`; Chat Completions has system messages instead.

@@ -104,10 +104,10 @@ impl ManagedRequest {
         }
         let known = work.model_limits(&route, &model);
         let rules = known.model.as_ref().map(|model| &model.rules);
-        // Callers of this endpoint call the model themselves, so our tools are not offered.
-        let is_compress = work.path.starts_with(own_endpoint::COMPRESS);
         let ways = ComposeOptions {
-            offer: settings.config.retrieval && mode == ProxyMode::On && !is_compress,
+            offer: settings.config.retrieval
+                && mode == ProxyMode::On
+                && answers_pass_here(&work, scan),
             lowered: None,
             may_overrun: rules.is_some_and(|rules| rules.answer_may_overrun),
         };
@@ -477,6 +477,15 @@ impl ManagedRequest {
             ..Setup::new(policy)
         }
     }
+}
+
+/// True if the answer comes through this request, so that calls of our tools can be served.
+fn answers_pass_here(work: &PlanningJob, scan: &BodyScan<'_>) -> bool {
+    // Callers of this endpoint call the model themselves.
+    let is_compress = work.path.starts_with(own_endpoint::COMPRESS);
+    // The provider answers later, and the client fetches that answer by its id.
+    let is_background = scan.json(scan.request().background) == "true";
+    !is_compress && !is_background
 }
 
 fn branch_is_gone() -> BranchError {
