@@ -1,9 +1,12 @@
 //! Signed reasoning: no action of the proxy makes a provider reject it.
 
+use std::sync::{Arc, Mutex};
+
 use serde_json::{Value, json};
 use trimtab_engine::policy::PRESETS;
 use trimtab_model::Dialect;
-use trimtab_proxy::{ModelRule, ProxyConfig};
+use trimtab_proxy::{ModelRule, Proxy, ProxyConfig, Record};
+use trimtab_store::MemoryStore;
 use trimtab_testkit::script::ScriptedReply;
 use trimtab_testkit::upstream::{ReplySource, Upstream, UpstreamOptions};
 
@@ -131,4 +134,47 @@ async fn a_tool_loop_never_mixes_rounds_with_and_without_thinking() {
     for preset in PRESETS.iter().filter(|preset| preset.name != "none") {
         conversation(Dialect::Messages, preset.name, &enabled).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn removed_reasoning_is_reported_when_our_tools_are_added() {
+    let upstream = thinker().await;
+    let records = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&records);
+    let running = Proxy::new(
+        settings(&upstream.url(), "steady"),
+        Arc::new(MemoryStore::new()),
+    )
+    .log(move |record: &Record| sink.lock().unwrap().push(record.clone()))
+    .run()
+    .await
+    .unwrap();
+    let base = format!("http://{}", running.address());
+    let mut talk = Talk::new(Dialect::Messages, "read all the parts");
+    talk.max_tokens = 1_200;
+    let headers = [("anthropic-version", "2023-06-01"), ("x-api-key", "k")];
+    // Only the last output is long enough to be shortened, which brings in our tools.
+    for output in [lines(3), lines(3), lines(2_000)] {
+        let body = body(&talk, &json!({"type": "adaptive"}));
+        let got = post(&base, path(Dialect::Messages), &headers, body).await;
+        let answer: Value = serde_json::from_str(&got.text()).unwrap();
+        take(&mut talk, &answer, &output);
+    }
+    let body = body(&talk, &json!({"type": "adaptive"}));
+    let got = post(&base, path(Dialect::Messages), &headers, body).await;
+    assert_eq!(got.header("x-trimtab-action"), "edited");
+    let received = upstream.requests().last().unwrap().body.clone();
+    let received = String::from_utf8_lossy(&received);
+    assert!(received.contains("tool_output_cache"), "{received}");
+    assert!(!received.contains("thought number 0"), "{received}");
+    running.shutdown().await;
+    let records = records.lock().unwrap();
+    let last = records.last().unwrap();
+    let reasons: Vec<&str> = last.plans.iter().map(|plan| plan.reason).collect();
+    assert_eq!(reasons, ["front_changed"], "{last:?}");
+    assert!(
+        last.detail.contains("reasoning was removed"),
+        "{}",
+        last.detail
+    );
 }

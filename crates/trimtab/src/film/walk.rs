@@ -62,7 +62,7 @@ impl<'a> LogWalk<'a> {
         let mut holds_from = 0;
         for entry in journal.entries() {
             match entry {
-                JournalEntry::Plan(plan) if plan.reason == PlanReason::Admission => {
+                JournalEntry::Plan(plan) if is_view(plan) => {
                     let message = plan.edits.iter().find_map(Edit::shown_message);
                     admitted.extend(message.map(|at| (at, plan)));
                 }
@@ -139,6 +139,13 @@ impl<'a> LogWalk<'a> {
             band_of(slot, came, tokens)
         })
     }
+}
+
+/// True if a plan only chose how a new message is shown. The removal of reasoning that a new answer
+/// makes invalid changes earlier messages too.
+fn is_view(plan: &Plan) -> bool {
+    let strips = |edit: &Edit| matches!(edit, Edit::StripReasoning { .. });
+    plan.reason == PlanReason::Admission && !plan.edits.iter().any(strips)
 }
 
 /// The length of the first window that a plan can be part of.

@@ -7,6 +7,9 @@ use trimtab_engine::policy::BoundReasoning;
 
 use super::{Session, SessionError, SessionEvent, SessionEventKind};
 
+/// The note about reasoning that was removed because something in front of it changed.
+const FRONT_NOTE: &str = "earlier reasoning was removed: tools or instructions in front of it changed, and it is bound to them";
+
 /// Whether an answer is in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AnswerInFlight {
@@ -88,8 +91,30 @@ impl Session {
         plan.at = self.projection.log().len();
         // The window that is sent next is the first without it.
         plan.since = self.sent.min(plan.at.saturating_sub(1));
+        plan.tokens_before = self.slot_tokens();
         self.write(&JournalEntry::Plan(plan.clone()))?;
-        self.projection.carry_out(plan);
+        self.projection.carry_out(plan.clone());
+        plan.tokens_after = self.slot_tokens();
+        self.report_stripped(&plan);
         Ok(())
+    }
+
+    /// Reports a plan that removed reasoning, if there was any.
+    fn report_stripped(&mut self, plan: &Plan) {
+        if plan.tokens_after == plan.tokens_before {
+            return;
+        }
+        let messages = self.projection.slots().len();
+        let event = SessionEvent::new(SessionEventKind::Trimmed, PlanReason::Nothing);
+        let event = event.with_plan(plan, (messages, messages));
+        // Why an answer is stripped on arrival is in the plan that came before it.
+        let is_front = plan.reason == PlanReason::FrontChanged;
+        let note = is_front.then(|| FRONT_NOTE.to_owned());
+        self.events.push(event.with_note(note));
+    }
+
+    /// The estimated tokens of the window, without building it: a round may be incomplete.
+    fn slot_tokens(&self) -> u64 {
+        self.setup.calibration.tokens(self.projection.total())
     }
 }
