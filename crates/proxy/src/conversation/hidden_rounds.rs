@@ -180,15 +180,22 @@ pub(crate) fn find(
     session: &SessionId,
     at: usize,
 ) -> Result<Vec<PendingOwnCalls>> {
+    let mut pending = newest(store, session)?;
+    pending.retain(|pending| pending.at == at);
+    Ok(pending)
+}
+
+/// The newest pending calls of `session`, oldest first. Only these can belong to an answer that the
+/// client continues.
+pub(crate) fn newest(store: &dyn Store, session: &SessionId) -> Result<Vec<PendingOwnCalls>> {
     let place = place(session)?;
     let position = store.position(&place, Stream::Log)?;
-    // Only the newest entries can belong to the answer that the client has now.
     let first = position.saturating_sub(MOST_PENDING as u64);
     let entries = store.read(&place, Stream::Log, first, MOST_PENDING)?;
     let pending = entries
         .iter()
-        .filter_map(|entry| serde_json::from_slice::<PendingOwnCalls>(entry).ok());
-    Ok(pending.filter(|pending| pending.at == at).collect())
+        .filter_map(|entry| serde_json::from_slice(entry).ok());
+    Ok(pending.collect())
 }
 
 #[cfg(test)]

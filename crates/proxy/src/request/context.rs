@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
 use http_body_util::BodyExt;
@@ -27,6 +28,10 @@ use crate::transport::connections::OpenRequest;
 use crate::transport::headers;
 use crate::transport::upstream_client::UpstreamFailure;
 
+/// The detail of a request that continues an answer from which we hid calls.
+const CONTINUED: &str = "continues an answer that is not in memory any more: the id of the \
+    provider's last response and the outputs of hidden calls were put in";
+
 /// A request in progress.
 pub(crate) struct RequestContext {
     pub(crate) shared: Arc<SharedState>,
@@ -49,6 +54,8 @@ pub(crate) struct RequestContext {
     pub(crate) usage: Option<UsageWatch>,
     /// Remembers the answer, if the provider keeps the conversation.
     pub(crate) tap: Option<AnswerTap>,
+    /// The request as the provider needs it, if it continues an answer from which we hid calls.
+    pub(crate) continued: Option<Bytes>,
 }
 
 impl RequestContext {
@@ -73,6 +80,15 @@ impl RequestContext {
             .upstream
             .clone_from(&route.upstream.name);
         Some(request)
+    }
+
+    /// The body to send instead of the client's, if the request continues an answer from which we
+    /// hid calls.
+    pub(crate) fn continued_body(&mut self) -> Option<Bytes> {
+        let body = self.continued.take()?;
+        headers::remove_encoding(&mut self.headers);
+        CONTINUED.clone_into(&mut self.pending_record.record.detail);
+        Some(body)
     }
 
     /// An empty reservation for its tenant, which can grow.
@@ -287,7 +303,7 @@ impl RequestContext {
     pub(crate) fn reply_text(
         mut self,
         kind: &'static str,
-        text: impl Into<bytes::Bytes>,
+        text: impl Into<Bytes>,
     ) -> Response<ProxyBody> {
         self.pending_record.record.action = RecordAction::Answered;
         self.own_answer(StatusCode::OK, kind, text)
@@ -297,7 +313,7 @@ impl RequestContext {
         self,
         status: StatusCode,
         kind: &'static str,
-        text: impl Into<bytes::Bytes>,
+        text: impl Into<Bytes>,
     ) -> Response<ProxyBody> {
         let mut answer = Response::new(body::full_body(text));
         *answer.status_mut() = status;

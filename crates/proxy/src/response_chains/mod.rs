@@ -6,6 +6,7 @@
 //! is missing, the request passes unchanged.
 
 mod history;
+pub(crate) mod stored_link;
 mod tap;
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -18,7 +19,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use trimtab_model::Dialect;
-use trimtab_wire::scan::BodyScan;
+use trimtab_wire::scan::{BodyScan, Span};
 
 use crate::resources::memory_budget::{MemoryBudget, Reservation};
 use crate::resources::notices::Notices;
@@ -355,6 +356,20 @@ fn item_id(item: &str) -> Option<String> {
     serde_json::from_str(outline.id?.get()).ok()
 }
 
+/// `text` with the spans replaced, which are in the order of the text.
+fn replaced(text: &str, changes: &[(Span, &str)]) -> Option<String> {
+    let added: usize = changes.iter().map(|(_, new)| new.len()).sum();
+    let mut whole = String::with_capacity(text.len() + added);
+    let mut done = 0;
+    for (span, new) in changes {
+        whole.push_str(text.get(done..span.range().start)?);
+        whole.push_str(new);
+        done = span.range().end;
+    }
+    whole.push_str(text.get(done..)?);
+    Some(whole)
+}
+
 /// The request with the whole conversation; none if it would still be incomplete, or there is no
 /// memory. It holds the reservation, which is empty at first.
 fn whole_body(
@@ -382,14 +397,7 @@ fn whole_body(
         changes.push((previous, "null"));
     }
     changes.sort_unstable_by_key(|(span, _)| span.range().start);
-    let mut whole = String::with_capacity(text.len() + input.len());
-    let mut done = 0;
-    for (span, new) in changes {
-        whole.push_str(text.get(done..span.range().start)?);
-        whole.push_str(new);
-        done = span.range().end;
-    }
-    whole.push_str(text.get(done..)?);
+    let whole = replaced(text, &changes)?;
     // Something else may still refer to the provider, for example an item of a kind that we do not
     // know.
     let is_whole =

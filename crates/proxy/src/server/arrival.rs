@@ -126,6 +126,7 @@ impl ArrivedRequest {
             open: self.open,
             usage: None,
             tap: None,
+            continued: None,
         };
         let Some(refusal) = refusal else {
             return Ok(AdmittedRequest {

@@ -64,8 +64,9 @@ async fn forward(mut context: RequestContext, body: ProxyBody) -> Response<Proxy
     let managed = match model_call::plan(&mut context, &call, read).await {
         Ok(managed) => managed,
         Err(unmanaged) => {
+            let body = context.continued_body().unwrap_or(received);
             return context
-                .forward_call(call.dialect, unmanaged, full_body(received))
+                .forward_call(call.dialect, unmanaged, full_body(body))
                 .await;
         }
     };

@@ -20,7 +20,7 @@ use crate::request::context::RequestContext;
 use crate::request::plan::{self, BYTES_PER_BYTE, ManagedRequest, PlanningJob, planning_bytes};
 use crate::resources::deadline;
 use crate::resources::memory_budget::Reservation;
-use crate::response_chains::AnswerTap;
+use crate::response_chains::{AnswerTap, stored_link};
 use crate::routing::spoken_dialects::SpokenDialects;
 use crate::transport::body::{ProxyBody, ReceivedBody, receive, rejoined_body};
 use crate::transport::decompress::{NotDecoded, decode};
@@ -125,7 +125,7 @@ async fn plan_body(
     read: ReadBody,
 ) -> Result<ManagedRequest, Unmanaged> {
     let is_compressed = context.headers.contains_key(CONTENT_ENCODING);
-    let full_body = whole_conversation(context, call.dialect, &body).await;
+    let full_body = whole_conversation(context, call, &body).await;
     let is_pieced = full_body.is_some();
     let body = full_body.unwrap_or(body);
     let (dialect, limits) = (call.dialect, context.settings.config.limits);
@@ -173,22 +173,29 @@ async fn plan_body(
 /// through this proxy.
 async fn whole_conversation(
     context: &mut RequestContext,
-    dialect: Dialect,
+    call: &ModelCall,
     body: &Bytes,
 ) -> Option<Bytes> {
-    let tenant = context.tenant.as_ref().ok()?;
-    if dialect != Dialect::Responses {
+    let tenant = context.tenant.as_ref().ok()?.clone();
+    if call.dialect != Dialect::Responses {
         return None;
     }
-    let (tenant, body) = (tenant.as_str().to_owned(), body.clone());
-    let (chains, memory) = (Arc::clone(&context.shared.chains), context.reservation());
+    let (opened, body) = (Arc::clone(&call.opened), body.clone());
+    let chains = Arc::clone(&context.shared.chains);
+    let (memory, more) = (context.reservation(), context.reservation());
     // On another thread: a long body is scanned and written again. If that panics, the request
     // passes like one whose beginning was not seen.
-    let reading = spawn_blocking(move || chains.read(&tenant, &body, memory));
-    let read = reading.await.unwrap_or_default();
+    let reading = spawn_blocking(move || {
+        let read = chains.read(tenant.as_str(), &body, memory);
+        let is_whole = read.full_body.is_some();
+        let continued = (!is_whole).then(|| stored_link::continued(&opened, &tenant, &body, more));
+        (read, continued.flatten())
+    });
+    let (read, continued) = reading.await.unwrap_or_default();
     context.tap = read
         .next
         .map(|next| AnswerTap::new(&context.shared.chains, next));
+    context.continued = continued;
     read.full_body
 }
 

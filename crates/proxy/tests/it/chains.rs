@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use trimtab_model::Dialect;
 use trimtab_proxy::{ModelRule, Proxy, ProxyConfig, RunningProxy};
-use trimtab_store::MemoryStore;
+use trimtab_store::{MemoryStore, Store};
 
 use crate::fake::{Asked, Reply, Upstream, post};
+use crate::retrieval::shown_ref;
 use crate::talk::{lines, streamed};
-use crate::{config, proxy};
+use crate::{config, proxy, proxy_with};
 
 const PATH: &str = "/v1/responses";
 const DIALECT: Dialect = Dialect::Responses;
@@ -297,4 +298,79 @@ async fn conversation_with_a_background_answer_counts_as_incomplete() {
     let got = post(&base, PATH, &[], next.to_string()).await;
     assert_eq!(got.header("x-trimtab-reason"), "partial");
     assert_eq!(upstream.seen()[1].text(), next.to_string());
+}
+
+/// A provider that keeps responses and rejects calls without outputs. Its model looks once into a
+/// stored output; `mixed` if it calls the client's tool in the same answer.
+async fn strict_keeper(mixed: bool) -> Upstream {
+    let stored = Stored::default();
+    Upstream::start(move |number, asked| {
+        let body = asked.json();
+        let mut items = conversation(&stored, &body).unwrap();
+        let ids = |kind: &str| -> Vec<Value> {
+            let of_kind = items.iter().filter(|item| item["type"] == kind);
+            of_kind.map(|item| item["call_id"].clone()).collect()
+        };
+        let (calls, outputs) = (ids("function_call"), ids("function_call_output"));
+        if let Some(open) = calls.iter().find(|call| !outputs.contains(call)) {
+            let text = format!("No tool output found for function call {open}.");
+            return Reply::json(400, json!({"error": {"message": text}}).to_string());
+        }
+        let call = |id: String, name: &str, arguments: Value| {
+            json!({"type": "function_call", "id": format!("fc_{id}"), "call_id": id,
+                "name": name, "arguments": arguments.to_string()})
+        };
+        let may_look = body["tools"].to_string().contains("tool_output_cache");
+        let looks = may_look && !calls.contains(&json!("call_h"));
+        let mut output = Vec::new();
+        if looks {
+            let arguments = json!({"ref_id": shown_ref(&asked.text()), "limit": 1});
+            output.push(call("call_h".to_owned(), "tool_output_cache", arguments));
+        }
+        if mixed || !looks {
+            output.push(call(format!("call_{number}"), "read", json!({})));
+        }
+        items.extend(output.iter().cloned());
+        let id = format!("resp_{number}");
+        stored.lock().unwrap().insert(id.clone(), items);
+        let whole = json!({"id": id, "object": "response", "status": "completed", "error": null,
+            "output": output, "usage": {"input_tokens": 50, "output_tokens": 5}});
+        if body["stream"] == true {
+            Reply::stream(streamed(DIALECT, &whole.to_string()))
+        } else {
+            Reply::json(200, whole.to_string())
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn provider_side_conversation_continues_after_a_hidden_call_and_a_restart() {
+    for (mixed, stream) in [(false, false), (false, true), (true, false), (true, true)] {
+        let upstream = strict_keeper(mixed).await;
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let settings = || with_window(&upstream, Some(9_000));
+        let (mut running, mut base) = proxy_with(settings(), Arc::clone(&store)).await;
+        let mut body = json!({"model": "house-model", "input": "read all files",
+            "stream": stream,
+            "tools": [{"type": "function", "name": "read", "parameters": {"type": "object"}}]});
+        for round in 0..5 {
+            let got = post(&base, PATH, &[], body.to_string()).await;
+            let text = got.text();
+            assert_eq!(got.status, 200, "{mixed} {stream} {round}: {text}");
+            assert!(!text.contains("\"call_h\""), "{mixed} {stream}: {text}");
+            let (id, call) = ids(&text);
+            body["previous_response_id"] = json!(id);
+            body["input"] = json!([{"type": "function_call_output", "call_id": call,
+                "output": lines(3_000)}]);
+            if round == 1 {
+                drop(running);
+                (running, base) = proxy_with(settings(), Arc::clone(&store)).await;
+            }
+        }
+        let seen = upstream.seen();
+        let looked = seen.iter().any(|asked| asked.text().contains("call_h"));
+        assert!(looked, "{mixed} {stream}");
+        drop(running);
+    }
 }

@@ -9,6 +9,8 @@ use http::Response;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
+use memchr::memmem;
+use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -155,6 +157,8 @@ struct StreamReader {
     spoken: bool,
     /// True if an end was announced since this was last reset.
     ended: bool,
+    /// The id of the response, in Responses.
+    response_id: Option<String>,
 }
 
 impl StreamReader {
@@ -165,12 +169,16 @@ impl StreamReader {
             called: false,
             spoken: false,
             ended: false,
+            response_id: None,
         }
     }
 
     /// Takes the data of the next event.
     fn take(&mut self, data: &str) {
         self.assembler.take(data);
+        if self.response_id.is_none() {
+            self.response_id = response_id(data);
+        }
         let Self {
             watcher,
             called,
@@ -208,11 +216,10 @@ async fn pass_stream(
                     continue;
                 };
                 filter.push_reading(data, &mut out, |event| reader.take(event));
-                let ended = std::mem::take(&mut reader.ended);
-                if ended && filter.has_hidden() && !filter.is_waiting() {
+                if std::mem::take(&mut reader.ended) {
                     // The client may send its next request as soon as it has the end, so the calls
                     // are served and stored before the end is passed on.
-                    server.serve_mixed_stream(&reader.assembler).await;
+                    finish_stream(server, filter, &reader).await;
                 }
                 if reader.watcher.is_ended() && !filter.is_waiting() {
                     server.mark_ended();
@@ -229,9 +236,7 @@ async fn pass_stream(
     }
     // Some servers end a stream without the blank line after the last event.
     filter.finish_reading(&mut out, |event| reader.take(event));
-    if filter.has_hidden() && !filter.is_waiting() {
-        server.serve_mixed_stream(&reader.assembler).await;
-    }
+    finish_stream(server, filter, &reader).await;
     send_bytes(pieces, out).await?;
     let learning = server.learn(reader.watcher.usage(), reader.called);
     if filter.is_waiting() {
@@ -243,6 +248,35 @@ async fn pass_stream(
         said.unwrap_or_else(|| Message::assistant(""))
     });
     Some((said, reader.spoken))
+}
+
+/// Serves and stores what must be durable before the client has the end of a stream.
+async fn finish_stream(server: &mut RetrievalServer, filter: &CallFilter, reader: &StreamReader) {
+    server.note_response(reader.response_id.as_deref());
+    if filter.is_waiting() {
+        return;
+    }
+    if filter.has_hidden() {
+        server.serve_mixed_stream(&reader.assembler).await;
+    } else {
+        server.keep_link().await;
+    }
+}
+
+/// The id of the response in an event of Responses.
+fn response_id(data: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct ResponseEvent {
+        response: ResponseOutline,
+    }
+    #[derive(Deserialize)]
+    struct ResponseOutline {
+        id: String,
+    }
+    // Most events are deltas, which have no response. A search is cheaper than parsing them.
+    memmem::find(data.as_bytes(), b"\"response\":")?;
+    let event: ResponseEvent = serde_json::from_str(data).ok()?;
+    Some(event.response.id)
 }
 
 /// Sends bytes to the client. None if it is gone.
@@ -370,6 +404,8 @@ impl RetrievalServer {
             usage.insert(HIDDEN_COST.to_owned(), cost);
         }
         if let Some(said) = said.filter(|_| hid) {
+            // The client knows the last response by its own id.
+            self.note_response(shown.get("id").and_then(Value::as_str));
             self.serve_mixed(said).await;
         }
         Some(Bytes::from(shown.to_string()))

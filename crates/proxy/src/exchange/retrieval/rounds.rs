@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use trimtab::retrieval::Retrieval;
 use trimtab_engine::view::tools::ToolNames;
-use trimtab_model::{Call, Message, Output, Usage};
+use trimtab_model::{Call, Dialect, Message, Output, Usage};
 
 use super::tools_withdrawn;
 use crate::answer::usage_watch::ObservedAnswer;
@@ -20,10 +20,13 @@ use crate::exchange::learning::learn_later;
 use crate::records::observed_body::AnswerWatch;
 use crate::records::record::PromptSizes;
 use crate::records::record::Record;
+use crate::request::plan::ManagedRequest;
 use crate::resources::deadline;
+use crate::response_chains::stored_link::StoredLink;
 use crate::transport::body::ProxyBody;
 use crate::transport::upstream_client::UpstreamFailure;
 use trimtab_wire::answer::AnswerAssembler;
+use trimtab_wire::scan::BodyScan;
 
 /// The output for retrieval calls beyond the limit.
 const ENOUGH: &str = "no more of these calls are carried out in this answer; \
@@ -121,6 +124,8 @@ pub(super) struct RetrievalServer {
     tools_withdrawn: bool,
     /// True once our calls in a mixed answer were served.
     mixed_calls_served: bool,
+    /// The ids of the response that the client knows and of the provider's last one.
+    response_ids: Option<(String, String)>,
 }
 
 impl RetrievalServer {
@@ -132,6 +137,7 @@ impl RetrievalServer {
             rounds: 0,
             tools_withdrawn: false,
             mixed_calls_served: false,
+            response_ids: None,
         }
     }
 
@@ -241,26 +247,78 @@ impl RetrievalServer {
         }
     }
 
+    /// Notes the id of the next response. In a stream the client knows only the first one.
+    pub(super) fn note_response(&mut self, id: Option<&str>) {
+        let Some(id) = id.map(str::to_owned) else {
+            return;
+        };
+        let first = self.response_ids.take().map(|(first, _)| first);
+        self.response_ids = Some((first.unwrap_or_else(|| id.clone()), id));
+    }
+
+    /// Stores where the provider continues, before the client has the end of an answer that consists
+    /// of several responses.
+    pub(super) async fn keep_link(&mut self) {
+        let Some(ids) = self
+            .response_ids
+            .clone()
+            .filter(|(known, last)| known != last)
+        else {
+            return;
+        };
+        let managed = Arc::clone(&self.exchange.managed);
+        let limit = managed.job.settings.config.limits.plan_time();
+        let kept = deadline::run_within(limit, move || keep_link(&managed, &ids, Vec::new()));
+        // Without the link only a restart can make a difference.
+        kept.await.unwrap_or(());
+    }
+
     /// Serves our calls in an answer that also calls the client's tools.
     pub(super) async fn serve_mixed(&mut self, said: Message) {
         let managed = Arc::clone(&self.exchange.managed);
         let limit = managed.job.settings.config.limits.plan_time();
         let (names, sent) = (self.names, self.exchange.outgoing.messages);
+        let ids = self.response_ids.clone();
         let served = deadline::run_within(limit, move || {
-            managed.continue_answer(sent, |branch, _| {
+            let (managed, calls) = managed.continue_answer(sent, |branch, _| {
                 let outputs = outputs(branch, &said, names, false);
-                let count = outputs.len();
-                if count > 0 {
+                let calls = outputs.iter().map(|output| output.call_id.clone());
+                let calls: Vec<String> = calls.collect();
+                if !calls.is_empty() {
                     branch.keep_pending_calls(pending_own_calls(&said, names, outputs))?;
                 }
-                Ok::<_, BranchError>(count)
-            })
+                Ok(calls)
+            })?;
+            let count = calls.len();
+            if let Some(ids) = ids {
+                keep_link(&managed, &ids, calls);
+            }
+            Ok::<_, BranchError>((managed, count))
         });
         if let Ok(Ok((managed, count))) = served.await {
             self.exchange.managed = managed;
             let count = u32::try_from(count).unwrap_or(u32::MAX);
             self.outcome.with(|served| served.retrievals += count);
         }
+    }
+}
+
+/// Stores where the provider continues after an answer that it keeps.
+fn keep_link(managed: &ManagedRequest, (known, last): &(String, String), calls: Vec<String>) {
+    let job = &managed.job;
+    let is_kept = job.dialect == Dialect::Responses
+        && BodyScan::new(&job.body, job.dialect)
+            .is_ok_and(|scan| scan.json(scan.request().session.store) != "false");
+    if !is_kept {
+        return;
+    }
+    let link = StoredLink {
+        session: managed.session.clone(),
+        last: last.clone(),
+        calls,
+    };
+    if let Err(error) = link.keep(&job.opened, &job.tenant, known) {
+        job.shared.store_state.note_failure(&error);
     }
 }
 
