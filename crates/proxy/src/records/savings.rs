@@ -197,9 +197,11 @@ impl OriginalUsage {
         } else {
             0
         };
-        // If most of what was sent hit the cache, the conversation was sent not long ago. Less can
-        // be the instructions alone, which other conversations have too.
-        let is_warm = usage.cache_read > usage.prompt() / 2;
+        // On the first call since a restart, hits show that the conversation was sent not long ago.
+        // They must be most of the prompt: other conversations have the same instructions. Later
+        // calls hit what the calls before them sent.
+        let is_first = record.sent_before.recently == 0;
+        let is_warm = is_first && usage.cache_read > usage.prompt() / 2;
         let sometime = if is_warm {
             record.sent_before.sometime
         } else {

@@ -230,14 +230,11 @@ impl Branch {
         (self.copy_of == Some((branch, positions))).then_some(positions)
     }
 
-    /// Begins with the messages of `edited` as the client sends them. An operator's choice of the
-    /// policy stays.
-    pub(crate) fn start_over_from(
-        &mut self,
-        edited: Option<&Arc<Policy>>,
-    ) -> Result<(), SessionError> {
+    /// Notes that its messages were answered in an edited branch, and that the client's messages are
+    /// sent unchanged from now on. `chosen` is the policy that was chosen for that branch.
+    pub(crate) fn start_over(&mut self, chosen: Option<&Arc<Policy>>) -> Result<(), SessionError> {
         self.starts_over = true;
-        if let Some(policy) = edited {
+        if let Some(policy) = chosen {
             self.chosen = true;
             self.session.set_policy(Arc::clone(policy))?;
         }

@@ -198,7 +198,7 @@ impl ClientSession {
         let aside = aside.map(|branch| branch.chosen_policy().cloned());
         let number = self.begin_branch(branches, store, setup)?;
         if let (Some(chosen), Some(branch)) = (aside, branches.get(number)) {
-            branch.start_over_from(chosen.as_ref())?;
+            branch.start_over(chosen.as_ref())?;
         }
         Ok(number)
     }

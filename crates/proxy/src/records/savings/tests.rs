@@ -89,16 +89,13 @@ fn earlier_prompt_counts_as_cached() {
 
 #[test]
 fn earlier_prompt_of_unknown_time_counts_as_cached_if_the_cache_is_warm() {
-    let saved = |cache_read, sometime| {
+    let saved = |cache_read, recently, sometime| {
         let usage = Usage {
             cache_read,
             cache_creation: 10_000 - cache_read,
             ..Usage::default()
         };
-        let sent_before = SentBefore {
-            sometime,
-            ..SentBefore::default()
-        };
+        let sent_before = SentBefore { recently, sometime };
         let mut savings = savings();
         savings.add(&Record {
             sent_before,
@@ -106,9 +103,11 @@ fn earlier_prompt_of_unknown_time_counts_as_cached_if_the_cache_is_warm() {
         });
         savings.total().saved
     };
-    assert!(saved(9_000, 100_000) < saved(9_000, 0) / 2.0);
+    assert!(saved(9_000, 0, 100_000) < saved(9_000, 0, 0) / 2.0);
     // A few hits can be the instructions that all conversations have.
-    assert!((saved(2_000, 100_000) - saved(2_000, 0)).abs() < 1e-9);
+    assert!((saved(2_000, 0, 100_000) - saved(2_000, 0, 0)).abs() < 1e-9);
+    // Later calls hit what was sent just now.
+    assert!((saved(9_000, 20_000, 100_000) - saved(9_000, 20_000, 0)).abs() < 1e-9);
 }
 
 #[test]
