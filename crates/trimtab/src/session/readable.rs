@@ -76,6 +76,8 @@ pub(super) fn earlier_messages(line: &str) -> Vec<String> {
 
 /// Fields that say nothing about a message.
 const SILENT_FIELDS: [&str; 1] = ["cache_control"];
+/// Values that say nothing. Providers send many fields without content.
+const SILENT_VALUES: [&str; 4] = ["null", "[]", "{}", "\"\""];
 
 /// The messages as text, each part after its speaker. Parts of unknown types are shown as JSON.
 pub(super) fn readable(messages: &[&Arc<Message>]) -> String {
@@ -129,8 +131,11 @@ fn is_text(media: &Media) -> bool {
 
 /// Writes the client's unknown fields, such as citations, as one line of JSON.
 fn write_fields(text: &mut String, role: &str, extra: &ExtraFields) {
-    let is_said = |name: &str| !is_mark(name) && !SILENT_FIELDS.contains(&name);
-    let said = extra.iter().filter(|(name, _)| is_said(name));
+    let is_silent = |name: &str| is_mark(name) || SILENT_FIELDS.contains(&name);
+    let is_empty = |value: &RawJson| SILENT_VALUES.contains(&value.as_str());
+    let said = extra
+        .iter()
+        .filter(|(name, value)| !is_silent(name) && !is_empty(value));
     let said: Vec<String> = said
         .map(|(name, value)| {
             format!(
@@ -164,7 +169,9 @@ mod tests {
         let mut said = Text::default();
         said.text.push_str("see there");
         said.extra.push(("citations".into(), raw("[44]")));
-        said.extra.push(("cache_control".into(), raw("{}")));
+        said.extra.push(("annotations".into(), raw("[]")));
+        said.extra
+            .push(("cache_control".into(), raw(r#"{"type":"ephemeral"}"#)));
         let opaque = Opaque {
             type_name: "mcp_tool_result".into(),
             raw: result.clone(),
