@@ -164,7 +164,7 @@ fn clients_whose_hooks_cannot_replace_outputs_are_refused_with_the_way_out() {
     for client in ["codex", "qwen"] {
         let done = home.run(&["hook", "install", client]);
         assert_eq!(done.code, 2);
-        let hint = format!("hint: use a proxy of its own: trimtab wrap {client}");
+        let hint = format!("hint: run it through a private proxy: trimtab wrap {client}");
         assert!(done.stderr.contains(&hint), "{}", done.stderr);
     }
     let file = home.file("broken.json", b"{\"hooks\": 1");
