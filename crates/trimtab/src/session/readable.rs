@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use serde::Deserialize;
 use trimtab_model::marks::{is_mark, sent_name};
 use trimtab_model::{ExtraFields, Media, MediaKind, Message, MessageKind, Part, RawJson};
 
@@ -125,8 +126,17 @@ fn write_part(text: &mut String, role: &str, part: &Part) {
 
 /// True for a document whose JSON a model can read. Encoded bytes would only fill its window.
 fn is_text(media: &Media) -> bool {
-    let raw = media.raw.as_str();
-    media.kind == MediaKind::Document && !raw.contains("base64")
+    #[derive(Deserialize)]
+    struct Document {
+        source: Source,
+    }
+    #[derive(Deserialize)]
+    struct Source {
+        r#type: String,
+    }
+    let document = serde_json::from_str::<Document>(media.raw.as_str());
+    media.kind == MediaKind::Document
+        && document.is_ok_and(|document| document.source.r#type != "base64")
 }
 
 /// Writes the client's unknown fields, such as citations, as one line of JSON.
@@ -163,7 +173,8 @@ mod tests {
     #[test]
     fn parts_that_are_not_text_are_readable() {
         let result = raw(r#"{"type":"mcp_tool_result","content":"row 42"}"#);
-        let document = raw(r#"{"type":"document","source":{"type":"text","data":"page 43"}}"#);
+        let document =
+            raw(r#"{"type":"document","source":{"type":"text","data":"base64 page 43"}}"#);
         let image = raw(r#"{"type":"image","source":{"type":"base64","data":"AAAA"}}"#);
         let media = |kind, raw| Part::Media(Media { kind, raw });
         let mut said = Text::default();
