@@ -27,6 +27,7 @@ use crate::transport::headers;
 const NOT_FOUND: &str = "ref not found";
 /// The form of an answer that has the bytes as they were stored.
 const AS_STORED: &str = "stored";
+const UNKNOWN_FORM: &str = "`form` has an unknown value\nhint: use form=stored, or leave it out";
 /// The largest output in one answer, in bytes.
 const LONGEST: usize = 64 << 20;
 /// The longest body of a request in bytes. It holds a pattern, and is parsed at once.
@@ -70,7 +71,11 @@ pub(super) async fn answer(
     let query = wanted
         .query
         .or_else(|| query::field(&context.path, "query"));
-    let as_stored = query::field(&context.path, "form").as_deref() == Some(AS_STORED);
+    let form = query::field(&context.path, "form");
+    if form.as_deref().is_some_and(|form| form != AS_STORED) {
+        return context.refuse(StatusCode::BAD_REQUEST, UNKNOWN_FORM);
+    }
+    let as_stored = form.is_some();
     let Some(opened) = context.shared.store_state.readable() else {
         return context.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_STORE);
     };
@@ -83,9 +88,8 @@ pub(super) async fn answer(
     let found = spawn_blocking(move || {
         let session = wanted.owner(store.as_ref(), &id)?;
         match query {
-            _ if as_stored => stored_bytes(store.as_ref(), &session, &id, memory),
             Some(query) => search(store.as_ref(), session, &id, &query),
-            None => whole_output(store.as_ref(), &session, &id, memory),
+            None => whole_output(store.as_ref(), &session, &id, as_stored, memory),
         }
     });
     match found.await.ok().flatten() {
@@ -156,46 +160,35 @@ fn search(store: &dyn Store, session: SessionId, id: &str, query: &str) -> Optio
     ))
 }
 
-/// The bytes of an output as they were stored: also images, and the JSON of removed messages.
-fn stored_bytes(
-    store: &dyn Store,
-    session: &SessionId,
-    id: &str,
-    mut memory: Reservation,
-) -> Option<FoundOutput> {
-    let metadata = store.metadata(session, id).ok()?;
-    let size = in_one_answer(metadata.byte_size)?;
-    if !memory.grow(size) {
-        return Some(FoundOutput::NoMemory);
-    }
-    let stored = store.open(session, id, OutputForm::Whole).ok()?;
-    let bytes = stored.bytes().ok()?;
-    memory.set(bytes.capacity());
-    // A browser must never show what a tool printed as a page.
-    let kind = "application/octet-stream";
-    Some(FoundOutput::Reply(kind, memory.attach(bytes)))
-}
-
-/// The size of an output that is not too long for one answer, which is completely in memory. Longer
-/// outputs can still be searched.
-fn in_one_answer(bytes: u64) -> Option<usize> {
-    let size = usize::try_from(bytes).ok();
-    size.filter(|size| *size <= LONGEST)
-}
-
+/// An output as text in JSON, or its bytes as they were stored: images too, and the JSON of removed
+/// messages.
 fn whole_output(
     store: &dyn Store,
     session: &SessionId,
     id: &str,
+    as_stored: bool,
     mut memory: Reservation,
 ) -> Option<FoundOutput> {
     let metadata = store.metadata(session, id).ok()?;
-    let size = in_one_answer(metadata.byte_size)?;
-    if !memory.grow(size * BYTES_PER_BYTE) {
+    let size = usize::try_from(metadata.byte_size).ok();
+    // The answer is completely in memory. Longer outputs can still be searched.
+    let size = size.filter(|size| *size <= LONGEST)?;
+    let (form, needed) = if as_stored {
+        (OutputForm::Whole, size)
+    } else {
+        (OutputForm::Text, size * BYTES_PER_BYTE)
+    };
+    if !memory.grow(needed) {
         return Some(FoundOutput::NoMemory);
     }
-    let stored = store.open(session, id, OutputForm::Text).ok()?;
+    let stored = store.open(session, id, form).ok()?;
     let bytes = stored.bytes().ok()?;
+    if as_stored {
+        memory.set(bytes.capacity());
+        // A browser must never show what a tool printed as a page.
+        let kind = "application/octet-stream";
+        return Some(FoundOutput::Reply(kind, memory.attach(bytes)));
+    }
     let reply = serde_json::to_vec(&WholeOutput {
         hash: id,
         original_content: &String::from_utf8_lossy(&bytes),

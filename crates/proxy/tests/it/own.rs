@@ -282,6 +282,9 @@ async fn parts_of_removed_rounds_are_retrieved() {
             stored.push_str(&get(&base, &path, &key).await.text());
         }
     }
+    let unknown = get(&base, "/v1/retrieve/x?form=whole", &key).await;
+    assert_eq!(unknown.status, 400);
+    assert!(unknown.text().contains("form=stored"), "{}", unknown.text());
     for gone in ["SELECT 41", "row 42", "page 43"] {
         assert!(texts.contains(gone), "{gone} is lost");
     }
