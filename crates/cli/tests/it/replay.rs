@@ -406,7 +406,7 @@ fn wrong_arguments_are_reported() {
     assert!(outcome.stderr.contains("tidy") && outcome.stderr.contains("steady"));
     let outcome = trimtab(&["replay", &file, "--compare", "refs,foo"]);
     assert_eq!(outcome.code, 2);
-    let expected = "--compare: preset = \"foo\" cannot be used";
+    let expected = "--compare: \"foo\" is not a valid value of preset";
     assert!(outcome.stderr.contains(expected), "{}", outcome.stderr);
     let expected = "none, oracle, drop-oldest";
     assert!(outcome.stderr.contains(expected), "{}", outcome.stderr);

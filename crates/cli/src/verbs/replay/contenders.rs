@@ -120,7 +120,7 @@ fn check(name: &str, flag: &str) -> Result<(), Failure> {
     }
     names.extend([ORACLE, DROP_OLDEST]);
     Err(Failure::input(
-        format!("{flag}: preset = {name:?} cannot be used"),
+        format!("{flag}: {name:?} is not a valid value of preset"),
         format!("allowed: one of {}", names.join(", ")),
     ))
 }
