@@ -23,6 +23,15 @@ fn database() -> Option<String> {
     Some(PostgresServer::shared()?.new_database().unwrap())
 }
 
+/// A store whose large outputs are in a new bucket of a server.
+fn store_with_bucket() -> Option<(SharedStore, &'static ObjectServer, String)> {
+    let (url, objects) = (database()?, ObjectServer::shared()?);
+    let bucket = objects.new_bucket().unwrap();
+    let blobs = ObjectServer::url(&bucket, objects.address());
+    let store = SharedOptions::new(&url).blobs(&blobs).open().unwrap();
+    Some((store, objects, bucket))
+}
+
 /// Bytes that do not compress, so that they are too large for a row.
 fn noise(len: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
@@ -121,13 +130,9 @@ fn bytes_without_a_row_are_removed_after_an_hour() {
 
 #[test]
 fn equal_large_outputs_leave_one_object() {
-    let Some(url) = database() else { return };
-    let Some(objects) = ObjectServer::shared() else {
+    let Some((store, objects, bucket)) = store_with_bucket() else {
         return;
     };
-    let bucket = objects.new_bucket().unwrap();
-    let blobs = ObjectServer::url(&bucket, objects.address());
-    let store = SharedOptions::new(&url).blobs(&blobs).open().unwrap();
     for call in ["one", "two", "one"] {
         store
             .put(&session("s"), Put::new(call, &noise(300_000)))
@@ -140,13 +145,9 @@ fn equal_large_outputs_leave_one_object() {
 
 #[test]
 fn upload_whose_source_fails_is_aborted() {
-    let Some(url) = database() else { return };
-    let Some(objects) = ObjectServer::shared() else {
+    let Some((store, objects, bucket)) = store_with_bucket() else {
         return;
     };
-    let bucket = objects.new_bucket().unwrap();
-    let blobs = ObjectServer::url(&bucket, objects.address());
-    let store = SharedOptions::new(&url).blobs(&blobs).open().unwrap();
     let bytes = noise(20 << 20);
     let mut seen = 0;
     let mut source = bytes.as_slice().chain(FailingSource(|| {

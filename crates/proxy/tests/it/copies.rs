@@ -7,7 +7,7 @@ use trimtab_wire::validate::validate;
 
 use crate::fake::{Asked, Got, Reply, Upstream, post};
 use crate::retrieval::{both, shown_ref};
-use crate::talk::{Talk, calling, lines, path};
+use crate::talk::{Talk, calling, lines, path, with_text};
 use crate::{config, proxy};
 
 /// How long the upstream waits before it answers a copy, in milliseconds. By then all copies have
@@ -17,22 +17,11 @@ const TOGETHER: u64 = 700;
 /// A model that says `text` and calls a tool. Its items have ids with this number.
 fn speaking_call(dialect: Dialect, number: usize, text: &str, call: (&str, &str, &Value)) -> Value {
     let (id, tool, arguments) = call;
-    let mut whole: Value = serde_json::from_str(&calling(dialect, id, tool, arguments)).unwrap();
-    match dialect {
-        Dialect::Chat => whole["choices"][0]["message"]["content"] = json!(text),
-        Dialect::Messages => {
-            let parts = whole["content"].as_array_mut().unwrap();
-            parts.insert(0, json!({"type": "text", "text": text}));
-        }
-        Dialect::Responses => {
-            let items = whole["output"].as_array_mut().unwrap();
-            items[0]["id"] = json!(format!("fc_{number}"));
-            items.insert(
-                0,
-                json!({"type": "message", "id": format!("msg_{number}"), "role": "assistant",
-                    "content": [{"type": "output_text", "text": text}]}),
-            );
-        }
+    let whole = with_text(dialect, &calling(dialect, id, tool, arguments), text);
+    let mut whole: Value = serde_json::from_str(&whole).unwrap();
+    if dialect == Dialect::Responses {
+        whole["output"][0]["id"] = json!(format!("msg_{number}"));
+        whole["output"][1]["id"] = json!(format!("fc_{number}"));
     }
     whole
 }
@@ -97,6 +86,13 @@ fn list(dialect: Dialect, asked: &Asked) -> Vec<Value> {
     asked.json()[name].as_array().unwrap().clone()
 }
 
+/// The answers to three copies of a request that are sent at once.
+async fn answers_to_copies(base: &str, talk: &Talk) -> [Got; 3] {
+    let copy = || post(base, path(talk.dialect), &[], talk.body());
+    let (one, two, three) = tokio::join!(copy(), copy(), copy());
+    [one, two, three]
+}
+
 fn assert_valid(dialect: Dialect, asked: &Asked) {
     let scan = BodyScan::new(&asked.body, dialect).unwrap();
     assert_eq!(validate(&scan), [], "{}", asked.text());
@@ -110,9 +106,7 @@ async fn hidden_rounds_of_parallel_copies_stay_apart() {
             let (_running, base) = proxy(config(&upstream.url())).await;
             let mut talk = Talk::new(dialect, "what is in line 4321?");
             talk.round("c1", &lines(9_000));
-            let copy = || post(&base, path(dialect), &[], talk.body());
-            let (one, two, three) = tokio::join!(copy(), copy(), copy());
-            let answers = [one, two, three];
+            let answers = answers_to_copies(&base, &talk).await;
             let text = answers[continued].text();
             assert!(text.contains("answer "), "{dialect}: {text}");
 
@@ -206,9 +200,7 @@ async fn our_calls_return_to_whichever_parallel_answer_is_continued() {
             let (_running, base) = proxy(config(&upstream.url())).await;
             let mut talk = Talk::new(dialect, "what is in line 4321?");
             talk.round("c1", &lines(9_000));
-            let copy = || post(&base, path(dialect), &[], talk.body());
-            let (one, two, three) = tokio::join!(copy(), copy(), copy());
-            let answers = [one, two, three];
+            let answers = answers_to_copies(&base, &talk).await;
             let number = number_behind("I look ", &answers[continued].text());
             go_on(&mut talk, &answers[continued]);
             post(&base, path(dialect), &[], talk.body()).await;

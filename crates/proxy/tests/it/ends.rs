@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use trimtab_model::Dialect;
 use trimtab_proxy::{ModelRule, Proxy};
@@ -15,7 +15,7 @@ use trimtab_wire::sse::{StreamEvent, StreamWatcher};
 use crate::fake::{Asked, Got, Reply, Upstream, post};
 use crate::fits::HEADERS;
 use crate::retrieval::shown_ref;
-use crate::talk::{Talk, answer, calling, lines, path, said, streamed};
+use crate::talk::{Talk, answer, calling, lines, path, said, streamed, with_text};
 use crate::{config, proxy};
 
 fn reply(dialect: Dialect, asked: &Asked, whole: &str) -> Reply {
@@ -136,27 +136,6 @@ async fn a_model_that_never_stops_asking_is_an_error() {
             assert!(!has_ours(upstream.seen().last().unwrap()));
         }
     }
-}
-
-/// `whole`, in which something is said before the call.
-fn with_text(dialect: Dialect, whole: &str, text: &str) -> String {
-    let mut whole: Value = serde_json::from_str(whole).unwrap();
-    match dialect {
-        Dialect::Chat => whole["choices"][0]["message"]["content"] = json!(text),
-        Dialect::Messages => {
-            let parts = whole["content"].as_array_mut().unwrap();
-            parts.insert(0, json!({"type": "text", "text": text}));
-        }
-        Dialect::Responses => {
-            let items = whole["output"].as_array_mut().unwrap();
-            items.insert(
-                0,
-                json!({"type": "message", "id": "i0", "role": "assistant",
-                "content": [{"type": "output_text", "text": text}]}),
-            );
-        }
-    }
-    whole.to_string()
 }
 
 #[tokio::test]

@@ -320,3 +320,24 @@ pub(crate) fn said_or_raw(dialect: Dialect, got: &str) -> String {
         _ => got.to_owned(),
     }
 }
+
+/// `whole`, in which something is said before the call.
+pub(crate) fn with_text(dialect: Dialect, whole: &str, text: &str) -> String {
+    let mut whole: Value = serde_json::from_str(whole).unwrap();
+    match dialect {
+        Dialect::Chat => whole["choices"][0]["message"]["content"] = json!(text),
+        Dialect::Messages => {
+            let parts = whole["content"].as_array_mut().unwrap();
+            parts.insert(0, json!({"type": "text", "text": text}));
+        }
+        Dialect::Responses => {
+            let items = whole["output"].as_array_mut().unwrap();
+            items.insert(
+                0,
+                json!({"type": "message", "id": "i0", "role": "assistant",
+                "content": [{"type": "output_text", "text": text}]}),
+            );
+        }
+    }
+    whole.to_string()
+}
