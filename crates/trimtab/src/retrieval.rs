@@ -12,7 +12,7 @@ mod text;
 
 use std::time::Duration;
 
-use trimtab_engine::view::retrieval::{AnswerLimits, MatchLayout};
+use trimtab_engine::view::retrieval::AnswerLimits;
 use trimtab_engine::view::tools::{self, ToolNames};
 use trimtab_store::{SessionId, Store};
 
@@ -49,7 +49,6 @@ pub struct Retrieval<'s> {
     store: &'s dyn Store,
     session: SessionId,
     limits: AnswerLimits,
-    layout: MatchLayout,
     grep_time: Duration,
 }
 
@@ -69,7 +68,6 @@ impl<'s> Retrieval<'s> {
             store,
             session,
             limits: AnswerLimits::default(),
-            layout: MatchLayout::default(),
             grep_time: GREP_TIME,
         }
     }
@@ -78,13 +76,6 @@ impl<'s> Retrieval<'s> {
     #[must_use]
     pub fn limits(mut self, limits: AnswerLimits) -> Self {
         self.limits = limits;
-        self
-    }
-
-    /// Sets another layout for the matches of a search.
-    #[must_use]
-    pub fn layout(mut self, layout: MatchLayout) -> Self {
-        self.layout = layout;
         self
     }
 

@@ -193,17 +193,8 @@ impl<'a> ReadAnswer<'a> {
     }
 }
 
-/// The layout of the matches of a search.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum MatchLayout {
-    /// The ref stands once above the matches of an output, and no line is repeated.
-    #[default]
-    Grouped,
-    /// Every match has its ref and all lines around it, as in the design `refs`.
-    Separate,
-}
-
-/// The answer of `tool_output_cache_grep`, as it is written.
+/// The answer of `tool_output_cache_grep`, as it is written: the ref stands once above the matches
+/// of an output, and no line is repeated.
 ///
 /// ```
 /// use trimtab_engine::view::retrieval::{AnswerLimits, GrepAnswer};
@@ -224,7 +215,6 @@ pub struct GrepAnswer {
     max: usize,
     full: bool,
     limits: AnswerLimits,
-    layout: MatchLayout,
     /// The output of the last match, and its shown lines by number.
     last: (String, BTreeMap<usize, String>),
 }
@@ -238,16 +228,8 @@ impl GrepAnswer {
             max,
             full: max == 0,
             limits,
-            layout: MatchLayout::default(),
             last: (String::new(), BTreeMap::new()),
         }
-    }
-
-    /// Sets the layout.
-    #[must_use]
-    pub fn layout(mut self, layout: MatchLayout) -> Self {
-        self.layout = layout;
-        self
     }
 
     /// The number of matches in the answer.
@@ -272,10 +254,7 @@ impl GrepAnswer {
         let lines = lines.into_iter().enumerate();
         let lines = lines.map(|(at, line)| (first + at, self.written(first + at, line.into())));
         let lines: BTreeMap<usize, String> = lines.collect();
-        let found = match self.layout {
-            MatchLayout::Grouped => self.grouped(ref_id, &lines),
-            MatchLayout::Separate => self.separate(ref_id, &lines),
-        };
+        let found = self.grouped(ref_id, &lines);
         // The first match is always shown, or the search could never continue.
         if self.matches > 0 && self.text.len() + found.len() > self.limits.max_bytes {
             self.full = true;
@@ -304,12 +283,6 @@ impl GrepAnswer {
         written
     }
 
-    fn separate(&self, ref_id: &str, lines: &BTreeMap<usize, String>) -> String {
-        let gap = if self.matches > 0 { "\n\n" } else { "" };
-        let lines = lines.values().map(|line| format!("\n{line}"));
-        format!("{gap}ref:{ref_id}{}", lines.collect::<String>())
-    }
-
     fn grouped(&self, ref_id: &str, lines: &BTreeMap<usize, String>) -> String {
         let (last_ref, shown) = &self.last;
         let is_same = self.matches > 0 && last_ref == ref_id;
@@ -328,14 +301,10 @@ impl GrepAnswer {
         found
     }
 
-    /// The complete answer. As in the design, the separate layout with exactly as many matches as
-    /// requested says that there may be more. Otherwise the caller says so.
-    pub fn finish(mut self, pattern: &str) -> String {
+    /// The complete answer. The caller says whether there are more matches.
+    pub fn finish(self, pattern: &str) -> String {
         if self.matches == 0 {
             return format!("No matches for: {pattern}");
-        }
-        if self.full && self.layout == MatchLayout::Separate {
-            self.text.push_str("\n... (truncated)");
         }
         self.text
     }
@@ -391,10 +360,6 @@ mod tests {
 
     #[test]
     fn a_grep_answer_stays_within_its_bytes() {
-        let mut answer = GrepAnswer::new(9, SMALL).layout(MatchLayout::Separate);
-        assert!(answer.push("r", 0, ["first"]).is_continue());
-        assert!(answer.push("r", 7, ["second"]).is_break());
-        assert_eq!(answer.finish("s"), "ref:r\n    1  first\n... (truncated)");
         let mut answer = GrepAnswer::new(9, SMALL);
         assert!(answer.push("r", 0, ["first"]).is_continue());
         assert!(answer.push("r", 7, ["second one"]).is_break());

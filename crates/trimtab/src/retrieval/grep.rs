@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::time::Instant;
 
 use serde_json::{Map, Value};
-use trimtab_engine::view::retrieval::{AnswerLine, GrepAnswer, MatchLayout};
+use trimtab_engine::view::retrieval::{AnswerLine, GrepAnswer};
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_store::{
     LineRange, MatchLine, OpenOutput, OutputForm, Query, SearchMatch, SearchResults, SearchStop,
@@ -118,7 +118,7 @@ impl Retrieval<'_> {
             let stored = self.store.open(&self.session, id, OutputForm::Text)?;
             return Err(RetrievalRefusal::binary(&stored));
         }
-        let mut answer = GrepAnswer::new(request.max, self.limits).layout(self.layout);
+        let mut answer = GrepAnswer::new(request.max, self.limits);
         let mut places = LinePlaces::new(self);
         let mut unreadable = false;
         for found in &found.matches {
@@ -138,9 +138,7 @@ impl Retrieval<'_> {
         if unreadable {
             text.push_str(UNREADABLE_NOTE);
         }
-        if self.layout == MatchLayout::Grouped {
-            text.push_str(&rest(request, names, &found, shown));
-        }
+        text.push_str(&rest(request, names, &found, shown));
         text.push_str(&self.gaps(&found));
         Ok(text)
     }

@@ -1,45 +1,75 @@
 //! Reading and searching stored outputs.
 
 use serde_json::{Map, Value, json};
-use trimtab::engine::view::retrieval::MatchLayout;
 use trimtab::engine::view::tools::{GREP, READ};
 use trimtab::retrieval::Retrieval;
 use trimtab::store::{MemoryStore, Put, SessionId, Store};
 
-/// The cases' names of the arguments, and ours.
-type Names = &'static [(&'static str, &'static str)];
+/// The arguments that cases name like we do.
+const ARGUMENTS: [&str; 6] = ["offset", "limit", "pattern", "regex", "before", "after"];
 
-pub(super) fn read(input: &Value) -> Value {
-    call(READ, &[("offset", "offset"), ("limit", "limit")], input)
+/// The output of a case in a store, and the arguments that name it.
+struct StoredCase {
+    store: MemoryStore,
+    session: SessionId,
+    arguments: Map<String, Value>,
+    id: String,
 }
 
-pub(super) fn grep(input: &Value) -> Value {
-    let names: Names = &[
-        ("pattern", "pattern"),
-        ("regex", "regex"),
-        ("before", "before"),
-        ("after", "after"),
-        ("max_matches", "max"),
-    ];
-    call(GREP, names, input)
-}
-
-fn call(tool: &str, names: Names, input: &Value) -> Value {
-    let store = MemoryStore::new();
-    let session = SessionId::new("case").unwrap();
-    let content = input["content"].as_str().unwrap();
-    let stored = store.put(&session, Put::new("call", content)).unwrap();
-    let mut arguments = Map::new();
-    arguments.insert("ref_id".to_owned(), Value::from(stored.id()));
-    for (theirs, ours) in names {
-        if let Some(value) = input.get(theirs) {
-            arguments.insert((*ours).to_owned(), value.clone());
+impl StoredCase {
+    fn new(input: &Value) -> Self {
+        let store = MemoryStore::new();
+        let session = SessionId::new("case").unwrap();
+        let content = input["content"].as_str().unwrap();
+        let stored = store.put(&session, Put::new("call", content)).unwrap();
+        let given = ARGUMENTS.iter().filter_map(|name| {
+            let value = input.get(name)?;
+            Some(((*name).to_owned(), value.clone()))
+        });
+        let id = stored.id().to_owned();
+        let arguments = given.chain([("ref_id".to_owned(), Value::from(stored.id()))]);
+        Self {
+            arguments: arguments.collect(),
+            store,
+            session,
+            id,
         }
     }
-    // The design repeats the ref for every match.
-    let retrieval = Retrieval::new(&store, session).layout(MatchLayout::Separate);
-    let answer = retrieval.call(tool, &Value::Object(arguments).to_string());
-    // The id of a ref is the store's to choose: only its spelling is taken from the case.
-    let theirs = input["ref_id"].as_str().unwrap_or_default();
-    json!({ "text": answer.text.replace(stored.id(), theirs) })
+
+    /// The answer to a call. The id of a ref is the store's to choose: only its spelling is taken
+    /// from the case.
+    fn call(&self, tool: &str, input: &Value) -> String {
+        let retrieval = Retrieval::new(&self.store, self.session.clone());
+        let answer = retrieval.call(tool, &Value::from(self.arguments.clone()).to_string());
+        let theirs = input["ref_id"].as_str().unwrap_or_default();
+        answer.text.replace(&self.id, theirs)
+    }
+}
+
+pub(super) fn read(input: &Value) -> Value {
+    json!({ "text": StoredCase::new(input).call(READ, input) })
+}
+
+/// The design repeats the ref and all lines around every match, where our answers name and show
+/// them once. So one match is asked for at a time, until our answer no longer says that there are
+/// more. The design's mark for an answer with as many matches as were asked for is its own.
+pub(super) fn grep(input: &Value) -> Value {
+    let most = input["max_matches"].as_u64();
+    let mut case = StoredCase::new(input);
+    case.arguments.insert("max".to_owned(), Value::from(1));
+    let mut shown = Vec::new();
+    for skip in 0..most.unwrap_or(u64::MAX) {
+        case.arguments.insert("skip".to_owned(), Value::from(skip));
+        let answer = case.call(GREP, input);
+        let (found, note) = answer.split_once("\n[trimtab: ").unwrap_or((&answer, ""));
+        shown.push(found.to_owned());
+        if note.is_empty() {
+            break;
+        }
+    }
+    let mut text = shown.join("\n\n");
+    if most == Some(shown.len() as u64) {
+        text.push_str("\n... (truncated)");
+    }
+    json!({ "text": text })
 }
