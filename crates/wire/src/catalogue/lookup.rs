@@ -18,8 +18,6 @@ pub enum ModelMatch {
     Alias,
     /// It begins with the name of this model, the closest known one.
     Family,
-    /// Only limits from the user or from an error are known.
-    Limits,
 }
 
 /// Providers that serve their own models, in the order in which a bare name is attributed to them.
@@ -51,17 +49,16 @@ pub(super) fn find<'a>(
     name: &str,
 ) -> Option<(SnapshotEntry<'a>, ModelMatch)> {
     let name = Some(trimmed(name)).filter(|name| name.len() <= LONGEST_NAME)?;
-    let index = ModelIndex { snapshot };
     let tagged = |how| move |entry| (entry, how);
     // From the safest match to the loosest, because each later step also matches names of other
     // models.
-    index
+    snapshot
         .exact_in_any_case(name)
         .map(tagged(ModelMatch::Exact))
-        .or_else(|| index.undated(name).map(tagged(ModelMatch::Undated)))
-        .or_else(|| index.provider(name).map(tagged(ModelMatch::Provider)))
-        .or_else(|| index.alias(overlay, name).map(tagged(ModelMatch::Alias)))
-        .or_else(|| index.family(name).map(tagged(ModelMatch::Family)))
+        .or_else(|| snapshot.undated(name).map(tagged(ModelMatch::Undated)))
+        .or_else(|| snapshot.provider(name).map(tagged(ModelMatch::Provider)))
+        .or_else(|| snapshot.alias(overlay, name).map(tagged(ModelMatch::Alias)))
+        .or_else(|| snapshot.family(name).map(tagged(ModelMatch::Family)))
 }
 
 /// The most similar known names, at most three.
@@ -82,32 +79,23 @@ pub(super) fn closest(snapshot: &Snapshot, name: &str) -> Vec<String> {
     known.into_iter().take(MOST).map(|(_, name)| name).collect()
 }
 
-struct ModelIndex<'a> {
-    snapshot: &'a Snapshot,
-}
-
-impl<'a> ModelIndex<'a> {
-    fn exact(&self, name: &str) -> Option<SnapshotEntry<'a>> {
-        self.snapshot.get(name)
-    }
-
+impl Snapshot {
     /// Ignores case, by a scan of all lines.
-    fn exact_in_any_case(&self, name: &str) -> Option<SnapshotEntry<'a>> {
+    fn exact_in_any_case(&self, name: &str) -> Option<SnapshotEntry<'_>> {
         let same = |line: &&str| id_of(line).eq_ignore_ascii_case(name);
-        self.exact(name)
-            .or_else(|| SnapshotEntry::parse(self.snapshot.lines().find(same)?))
+        self.get(name)
+            .or_else(|| SnapshotEntry::parse(self.lines().find(same)?))
     }
 
     /// The name without its date, or the newest dated version of the name.
-    fn undated(&self, name: &str) -> Option<SnapshotEntry<'a>> {
-        if let Some(entry) = undated(name).and_then(|name| self.exact(name)) {
+    fn undated(&self, name: &str) -> Option<SnapshotEntry<'_>> {
+        if let Some(entry) = undated(name).and_then(|name| self.get(name)) {
             return Some(entry);
         }
         let stem = undated(name).unwrap_or(name);
         let dated = |line: &&str| undated(id_of(line)) == Some(stem);
         let with_prefix = |line: &&str| line.starts_with(stem);
         let newest = self
-            .snapshot
             .starting_at(stem)
             .take_while(with_prefix)
             .filter(dated)
@@ -117,33 +105,29 @@ impl<'a> ModelIndex<'a> {
     }
 
     /// `provider/id` where only the id is known, or the id where it is known as `provider/id`.
-    fn provider(&self, name: &str) -> Option<SnapshotEntry<'a>> {
+    fn provider(&self, name: &str) -> Option<SnapshotEntry<'_>> {
         let mut rest = name;
         while let Some((_, id)) = rest.split_once('/') {
             rest = id;
             // Gateways put their own name before the provider's, so one prefix after the other is
             // removed.
-            if let Some(entry) = self.exact(id).or_else(|| self.undated(id)) {
+            if let Some(entry) = self.get(id).or_else(|| self.undated(id)) {
                 return Some(entry);
             }
         }
         // Prefer the maker's own spelling to a reseller's.
-        self.exact(&bare(rest))
+        self.get(&bare(rest))
             .or_else(|| self.served(rest))
             .or_else(|| self.served(undated(rest)?))
     }
 
     /// The best entry whose id ends with this name.
-    fn served(&self, name: &str) -> Option<SnapshotEntry<'a>> {
+    fn served(&self, name: &str) -> Option<SnapshotEntry<'_>> {
         let ends = |line: &&str| {
             let before = strip_suffix_ignoring_case(id_of(line), name);
             before.is_some_and(|before| before.ends_with(['/', '.']))
         };
-        let entries = self
-            .snapshot
-            .lines()
-            .filter(ends)
-            .filter_map(SnapshotEntry::parse);
+        let entries = self.lines().filter(ends).filter_map(SnapshotEntry::parse);
         entries.min_by_key(|entry| {
             let maker = MAKERS.iter().position(|maker| *maker == entry.provider);
             let parts = entry.id.matches(['/', '*']).count();
@@ -153,21 +137,21 @@ impl<'a> ModelIndex<'a> {
         })
     }
 
-    fn alias(&self, overlay: &Overlay, name: &str) -> Option<SnapshotEntry<'a>> {
+    fn alias(&self, overlay: &Overlay, name: &str) -> Option<SnapshotEntry<'_>> {
         let bare = bare(name);
-        let known = |name: &str| self.exact(name).or_else(|| self.undated(name));
+        let known = |name: &str| self.get(name).or_else(|| self.undated(name));
         overlay
             .alias(name)
             .or_else(|| overlay.alias(&bare))
-            .and_then(|target| self.exact(target))
+            .and_then(|target| self.get(target))
             .or_else(|| known(&bare))
     }
 
     /// The longest known name that is a prefix of `name`.
-    fn family(&self, name: &str) -> Option<SnapshotEntry<'a>> {
+    fn family(&self, name: &str) -> Option<SnapshotEntry<'_>> {
         let bare = bare(name);
         let known = |name: &str| {
-            self.exact(name)
+            self.get(name)
                 .or_else(|| self.undated(name))
                 .or_else(|| self.served(name))
         };

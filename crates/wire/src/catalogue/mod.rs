@@ -1,24 +1,20 @@
 //! Knowledge about models: window, output limit, prices, cache and rules.
 //!
-//! The catalogue consists of a snapshot of a public registry (`data/models.tsv`), a small overlay
-//! with facts that no registry has (`data/overlay.toml`), and limits that the user set or errors
-//! taught, which take precedence.
+//! The catalogue consists of a snapshot of a public registry (`data/models.tsv`) and a small overlay
+//! with facts that no registry has (`data/overlay.toml`).
 //!
 //! ```
-//! use trimtab_wire::catalogue::{Catalogue, ModelLimits, ModelMatch};
+//! use trimtab_wire::catalogue::Catalogue;
 //!
-//! let mut catalogue = Catalogue::embedded();
+//! let catalogue = Catalogue::embedded();
 //! let found = catalogue.find("anthropic/claude-opus-4-5-20251101").unwrap();
 //! assert_eq!(found.model.window, 200_000);
 //!
-//! // A model that is not known is an error, until its window is set.
+//! // A model that is not known is an error.
 //! let error = catalogue.find("house-model").unwrap_err();
 //! assert!(error.to_string().contains("unknown model `house-model`"));
-//! catalogue.set("house-model", ModelLimits::window(32_000));
-//! assert_eq!(catalogue.find("house-model").unwrap().matched, ModelMatch::Limits);
 //! ```
 
-mod limits;
 mod lookup;
 mod model;
 mod names;
@@ -29,11 +25,8 @@ mod snapshot;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-
 use thiserror::Error;
 
-pub use limits::ModelLimits;
 pub use lookup::ModelMatch;
 pub use model::{CacheKind, CacheRules, ModelInfo, ModelRules, ReasoningBinding};
 pub use price::{Money, Price, PriceTier, Prices};
@@ -49,13 +42,12 @@ use snapshot::{Snapshot, SnapshotEntry, id_of};
 #[derive(Clone, Debug)]
 pub struct Catalogue {
     snapshot: Snapshot,
-    limits: limits::KnownLimits,
 }
 
 /// A model, and how its name matched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundModel {
-    /// The model, with limits that override the registry's.
+    /// The model.
     pub model: ModelInfo,
     /// How the name matched.
     pub matched: ModelMatch,
@@ -111,7 +103,6 @@ impl Catalogue {
     pub fn embedded() -> Self {
         Self {
             snapshot: Snapshot::embedded(),
-            limits: limits::KnownLimits::default(),
         }
     }
 
@@ -119,29 +110,16 @@ impl Catalogue {
     ///
     /// Models that are not for chat or have no window are skipped and listed in the result.
     pub fn from_registry(json: &str) -> Result<RegistryImport, RegistryError> {
-        let registry = registry::read(json)?;
-        let catalogue = Self {
-            snapshot: Snapshot::from_lines(registry.lines),
-            limits: limits::KnownLimits::default(),
-        };
-        Ok(RegistryImport {
-            catalogue,
-            kept: registry.kept,
-            skipped: registry.skipped,
-        })
+        registry::read(json)
     }
 
     /// Reads a snapshot made by [`Catalogue::snapshot`].
     pub fn from_snapshot(text: String) -> Result<Self, SnapshotError> {
         let snapshot = Snapshot::parse(text).map_err(|line| SnapshotError { line })?;
-        Ok(Self {
-            snapshot,
-            limits: limits::KnownLimits::default(),
-        })
+        Ok(Self { snapshot })
     }
 
-    /// This registry with the models of a newer one, whose entries take precedence. Limits that
-    /// were set or learned are not copied.
+    /// This registry with the models of a newer one, whose entries take precedence.
     ///
     /// ```
     /// # use trimtab_wire::catalogue::Catalogue;
@@ -155,11 +133,10 @@ impl Catalogue {
     pub fn merged(&self, newer: &Self) -> Self {
         Self {
             snapshot: self.snapshot.merged(&newer.snapshot),
-            limits: limits::KnownLimits::default(),
         }
     }
 
-    /// The registry as text, without limits that were set or learned.
+    /// The registry as text.
     pub fn snapshot(&self) -> &str {
         self.snapshot.as_str()
     }
@@ -168,43 +145,15 @@ impl Catalogue {
     /// alias, or by its family.
     pub fn find(&self, name: &str) -> Result<FoundModel, UnknownModel> {
         let overlay = Overlay::embedded();
-        let found =
-            lookup::find(&self.snapshot, overlay, name).map(|(entry, matched)| FoundModel {
-                model: overlay.model(&entry),
-                matched,
-            });
-        // Limits are stored under the requested name, so that one alias can have others than its
-        // model.
-        match (found, self.limits.get(name)) {
-            (Some(found), Some(limits)) => Ok(FoundModel {
-                model: limits::apply(found.model, limits),
-                ..found
-            }),
-            (Some(found), None) => Ok(found),
-            // A model that no registry knows is usable as soon as its window is set or learned.
-            (None, limits) => limits
-                .and_then(|limits| limits::from_limits(name, limits))
-                .map(|model| FoundModel {
-                    model,
-                    matched: ModelMatch::Limits,
-                })
-                .ok_or_else(|| self.unknown(name)),
-        }
-    }
-
-    /// Sets limits for requests with this name.
-    pub fn set(&mut self, name: &str, limits: ModelLimits) {
-        self.limits.set(name, limits);
-    }
-
-    /// Remembers limits that an error named, for requests with this name.
-    pub fn learn(&mut self, name: &str, limits: ModelLimits) {
-        self.limits.learn(name, limits);
-    }
-
-    /// All learned limits, by name.
-    pub fn learned(&self) -> &BTreeMap<String, ModelLimits> {
-        self.limits.learned()
+        let found = lookup::find(&self.snapshot, overlay, name);
+        let (entry, matched) = found.ok_or_else(|| UnknownModel {
+            name: name.to_owned(),
+            closest: lookup::closest(&self.snapshot, name),
+        })?;
+        Ok(FoundModel {
+            model: overlay.model(&entry),
+            matched,
+        })
     }
 
     /// The models of the registry whose id or provider contains `filter` (all if it is empty), by
@@ -225,12 +174,5 @@ impl Catalogue {
     /// The ids of all models of the registry, in order.
     pub fn ids(&self) -> impl Iterator<Item = &str> {
         self.snapshot.lines().map(id_of)
-    }
-
-    fn unknown(&self, name: &str) -> UnknownModel {
-        UnknownModel {
-            name: name.to_owned(),
-            closest: lookup::closest(&self.snapshot, name),
-        }
     }
 }

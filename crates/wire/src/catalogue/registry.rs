@@ -4,7 +4,8 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 use super::price::Price;
-use super::snapshot::{RawPrices, SnapshotEntry};
+use super::snapshot::{RawPrices, Snapshot, SnapshotEntry};
+use super::{Catalogue, RegistryImport};
 
 /// The prompt sizes above which registries list other prices, in their spelling.
 const THRESHOLDS: [(u64, &str); 6] = [
@@ -54,43 +55,33 @@ pub enum RegistryError {
     Empty,
 }
 
-/// A validated registry.
-pub(super) struct Registry {
-    /// The lines of a snapshot, sorted.
-    pub(super) lines: String,
-    /// The number of models.
-    pub(super) kept: usize,
-    /// The skipped entries, with the reason.
-    pub(super) skipped: Vec<(String, &'static str)>,
-}
-
 /// Reads a registry and writes its usable models as lines of a snapshot.
-pub(super) fn read(json: &str) -> Result<Registry, RegistryError> {
+pub(super) fn read(json: &str) -> Result<RegistryImport, RegistryError> {
     let Value::Object(models) = serde_json::from_str(json)? else {
         return Err(RegistryError::NotAnObject);
     };
     // Sort by bytes, because a snapshot is searched by bytes.
     let mut sorted: Vec<(&String, &Value)> = models.iter().collect();
     sorted.sort_unstable_by_key(|(id, _)| *id);
-    let mut registry = Registry {
-        lines: String::new(),
-        kept: 0,
-        skipped: Vec::new(),
-    };
+    let (mut lines, mut kept, mut skipped) = (String::new(), 0, Vec::new());
     for (id, fields) in sorted {
         match RegistryFields::new(id, fields)?.entry()? {
             Ok(entry) => {
-                entry.write(&mut registry.lines);
-                registry.kept += 1;
+                entry.write(&mut lines);
+                kept += 1;
             }
-            Err(reason) => registry.skipped.push((id.clone(), reason)),
+            Err(reason) => skipped.push((id.clone(), reason)),
         }
     }
-    if registry.kept == 0 {
-        Err(RegistryError::Empty)
-    } else {
-        Ok(registry)
+    if kept == 0 {
+        return Err(RegistryError::Empty);
     }
+    let snapshot = Snapshot::from_lines(lines);
+    Ok(RegistryImport {
+        catalogue: Catalogue { snapshot },
+        kept,
+        skipped,
+    })
 }
 
 /// The fields of one model.

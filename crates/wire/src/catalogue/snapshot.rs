@@ -166,9 +166,9 @@ impl<'a> SnapshotEntry<'a> {
         let mut fields = line.split('\t');
         let mut next = || fields.next().unwrap_or_default();
         let (id, provider) = (next(), next());
-        let (max_input, max_output) = (number(next())?, number(next())?);
+        let (max_input, max_output) = (optional(next(), tokens)?, optional(next(), tokens)?);
         let prices = RawPrices::read(&mut next)?;
-        let minimum = number(next())?;
+        let minimum = optional(next(), tokens)?;
         let (flags, retires, tiers) = (next(), next(), next());
         let before_slash = id.split_once('/').map_or("", |(provider, _)| provider);
         // More fields than known mean a newer format, which must not be misread.
@@ -236,12 +236,13 @@ impl<'a> SnapshotEntry<'a> {
 impl RawPrices {
     /// Parses five fields; none if one is not a price.
     fn read<'a>(next: &mut impl FnMut() -> &'a str) -> Option<Self> {
+        let mut price = || optional(next(), Price::parse);
         Some(Self {
-            input: price(next())?,
-            output: price(next())?,
-            read: price(next())?,
-            write: price(next())?,
-            write_long: price(next())?,
+            input: price()?,
+            output: price()?,
+            read: price()?,
+            write: price()?,
+            write_long: price()?,
         })
     }
 
@@ -269,22 +270,13 @@ fn tier(text: &str) -> Option<(u64, RawPrices)> {
     Some((tokens(above)?, prices))
 }
 
-/// An optional number: the outer option tells whether the text is valid.
+/// An optional field: the outer option tells whether the text is valid.
 #[expect(clippy::option_option, reason = "wrong and absent are two things")]
-fn number(text: &str) -> Option<Option<u64>> {
+fn optional<T>(text: &str, parse: impl Fn(&str) -> Option<T>) -> Option<Option<T>> {
     if text.is_empty() {
         Some(None)
     } else {
-        tokens(text).map(Some)
-    }
-}
-
-#[expect(clippy::option_option, reason = "wrong and absent are two things")]
-fn price(text: &str) -> Option<Option<Price>> {
-    if text.is_empty() {
-        Some(None)
-    } else {
-        Price::parse(text).map(Some)
+        parse(text).map(Some)
     }
 }
 

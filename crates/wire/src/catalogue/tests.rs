@@ -145,23 +145,6 @@ fn long_prompts_fall_into_their_tier() {
 }
 
 #[test]
-fn the_users_word_wins_and_a_measurement_lowers_it() {
-    let mut catalogue = Catalogue::embedded();
-    let window = |catalogue: &Catalogue| catalogue.find("gpt-4o").unwrap().model.window;
-    catalogue.learn("gpt-4o", ModelLimits::window(96_000));
-    assert_eq!(window(&catalogue), 96_000);
-    catalogue.set("gpt-4o", ModelLimits::window(150_000));
-    assert_eq!(window(&catalogue), 96_000);
-    catalogue.learn("gpt-4o", ModelLimits::window(200_000));
-    assert_eq!(window(&catalogue), 150_000);
-    assert_eq!(
-        catalogue.learned().get("gpt-4o"),
-        Some(&ModelLimits::window(200_000))
-    );
-    assert_eq!(catalogue.find("gpt-4o-mini").unwrap().model.window, 128_000);
-}
-
-#[test]
 fn every_line_of_the_snapshot_is_in_order_and_found() {
     let catalogue = Catalogue::embedded();
     Catalogue::from_snapshot(catalogue.snapshot().to_owned()).unwrap();

@@ -40,7 +40,6 @@ fn matched(how: ModelMatch) -> &'static str {
         ModelMatch::Provider => "(found by its name without a provider)",
         ModelMatch::Alias => "(found by an alias)",
         ModelMatch::Family => "(the closest of its family)",
-        ModelMatch::Limits => "(only its limits are known)",
     }
 }
 
