@@ -70,10 +70,9 @@ impl Entry {
         // Overflow that only usage shows takes a caller who knows the window.
         let window = self.limit_tokens.unwrap_or(KNOWN_WINDOW);
         let silent = self.transport == "usage";
-        rules.classify(&if silent {
-            response.window(window)
-        } else {
-            response
+        rules.classify(&ProviderResponse {
+            window: silent.then_some(window),
+            ..response
         })
     }
 

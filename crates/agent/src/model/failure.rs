@@ -114,14 +114,12 @@ impl<'a> FailedResponse<'a> {
     }
 
     fn verdict(&self, request: &ModelRequest) -> OverflowVerdict {
-        let mut response =
-            overflow::ProviderResponse::new(self.status, self.body).headers(&self.headers);
-        if let Some(window) = request.window {
-            response = response.window(window);
-        }
-        if let Some(estimate) = request.estimate {
-            response = response.estimate(estimate);
-        }
+        let response = overflow::ProviderResponse {
+            headers: &self.headers,
+            window: request.window,
+            estimate: request.estimate,
+            ..overflow::ProviderResponse::new(self.status, self.body)
+        };
         classify(&response)
     }
 

@@ -81,7 +81,10 @@ async fn failed(answer: Response<ProxyBody>, sent: SentRequest) -> PeekedAnswer 
         .filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
         .collect();
     let text = unpacked.as_ref().unwrap_or(&error);
-    let response = overflow::ProviderResponse::new(parts.status.as_u16(), text).headers(&headers);
+    let response = overflow::ProviderResponse {
+        headers: &headers,
+        ..overflow::ProviderResponse::new(parts.status.as_u16(), text)
+    };
     let verdict = overflow::classify(&informed(response, sent));
     drop(headers);
     judged(verdict, Response::from_parts(parts, body::full_body(error)))
@@ -150,10 +153,10 @@ fn informed(
     response: overflow::ProviderResponse<'_>,
     sent: SentRequest,
 ) -> overflow::ProviderResponse<'_> {
-    let response = response.estimate(sent.estimate);
-    match sent.window {
-        Some(window) => response.window(window),
-        None => response,
+    overflow::ProviderResponse {
+        estimate: Some(sent.estimate),
+        window: sent.window,
+        ..response
     }
 }
 

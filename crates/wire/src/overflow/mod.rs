@@ -44,13 +44,18 @@ const LARGE: u64 = 80;
 /// A provider's answer, with what is known about the request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProviderResponse<'a> {
-    status: u16,
-    body: &'a [u8],
-    headers: &'a [(&'a str, &'a str)],
-    provider: Option<&'a str>,
-    event: Option<&'a str>,
-    window: Option<u64>,
-    estimate: Option<u64>,
+    /// The status.
+    pub status: u16,
+    /// The body, or the data of an event.
+    pub body: &'a [u8],
+    /// The name of an event of a stream.
+    pub event: Option<&'a str>,
+    /// The headers of the answer.
+    pub headers: &'a [(&'a str, &'a str)],
+    /// The model's window in tokens, if known.
+    pub window: Option<u64>,
+    /// The estimated tokens of the request, if known.
+    pub estimate: Option<u64>,
 }
 
 impl<'a> ProviderResponse<'a> {
@@ -59,9 +64,8 @@ impl<'a> ProviderResponse<'a> {
         Self {
             status,
             body,
-            headers: &[],
-            provider: None,
             event: None,
+            headers: &[],
             window: None,
             estimate: None,
         }
@@ -73,34 +77,6 @@ impl<'a> ProviderResponse<'a> {
             event: Some(name),
             ..Self::new(200, data)
         }
-    }
-
-    /// Adds the headers of the answer.
-    #[must_use]
-    pub const fn headers(mut self, headers: &'a [(&'a str, &'a str)]) -> Self {
-        self.headers = headers;
-        self
-    }
-
-    /// Sets the provider, so that rules for others do not apply.
-    #[must_use]
-    pub const fn provider(mut self, provider: &'a str) -> Self {
-        self.provider = Some(provider);
-        self
-    }
-
-    /// Sets the window of the model, which reveals an unreported overflow.
-    #[must_use]
-    pub const fn window(mut self, tokens: u64) -> Self {
-        self.window = Some(tokens);
-        self
-    }
-
-    /// Sets the estimated tokens of the request, which decide if the answer says nothing.
-    #[must_use]
-    pub const fn estimate(mut self, tokens: u64) -> Self {
-        self.estimate = Some(tokens);
-        self
     }
 
     fn header(&self, name: &str) -> Option<&'a str> {
@@ -180,7 +156,7 @@ impl OverflowRules {
             return None;
         }
         // The rules are ordered: a precise one comes before one that also matches other errors.
-        let rule = self.first(response.status, response.provider, &text.lines)?;
+        let rule = self.first(response.status, &text.lines)?;
         let (kind, sizes) = sizes::measure(&self.figures, &text.lines, rule.kind);
         // Figures can change the kind. Then the rule's own action no longer applies.
         let action = rule.action.filter(|_| kind == rule.kind);

@@ -26,7 +26,6 @@ pub(super) struct OverflowRule {
     pub(super) name: String,
     pub(super) kind: OverflowKind,
     pub(super) action: Option<OverflowAction>,
-    provider: Option<String>,
     #[serde(default)]
     status: Vec<String>,
     #[serde(default)]
@@ -116,15 +115,8 @@ impl OverflowRules {
     }
 
     /// The first matching rule.
-    pub(super) fn first(
-        &self,
-        status: u16,
-        provider: Option<&str>,
-        text: &str,
-    ) -> Option<&OverflowRule> {
-        self.ordered
-            .iter()
-            .find(|rule| rule.fits(status, provider, text))
+    pub(super) fn first(&self, status: u16, text: &str) -> Option<&OverflowRule> {
+        self.ordered.iter().find(|rule| rule.fits(status, text))
     }
 }
 
@@ -148,19 +140,13 @@ impl OverflowRule {
         patterns.try_for_each(|pattern| check(&self.name, pattern))
     }
 
-    fn fits(&self, status: u16, provider: Option<&str>, text: &str) -> bool {
+    fn fits(&self, status: u16, text: &str) -> bool {
         let fits = |wanted: &String| {
             StatusPattern::parse(wanted).is_some_and(|wanted| wanted.fits(status))
         };
-        // A rule for one provider applies to all as long as the provider is unknown.
-        let provider = match (&self.provider, provider) {
-            (Some(wanted), Some(provider)) => wanted == provider,
-            _ => true,
-        };
         // Patterns are searched in the whole text, so the cheap conditions come before them.
         let found = |pattern: &OverflowPattern| pattern.is_in(text);
-        provider
-            && (self.status.is_empty() || self.status.iter().any(fits))
+        (self.status.is_empty() || self.status.iter().any(fits))
             && (self.any.is_empty() || self.any.iter().any(found))
             && self.all.iter().all(found)
             && !self.none.iter().any(found)

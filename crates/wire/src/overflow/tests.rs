@@ -103,13 +103,26 @@ fn a_request_over_the_whole_rate_is_not_sent_again_as_it_is() {
     );
 }
 
+/// An answer to a request of this estimate, by a model with this window.
+fn sent(
+    response: ProviderResponse<'_>,
+    window: u64,
+    estimate: Option<u64>,
+) -> ProviderResponse<'_> {
+    ProviderResponse {
+        window: Some(window),
+        estimate,
+        ..response
+    }
+}
+
 #[test]
 fn empty_error_is_an_overflow_only_for_a_large_request() {
     let silent = ProviderResponse::new(400, b"");
     assert_eq!(classify(&silent).certainty, Certainty::IfLarge);
-    assert!(classify(&silent.window(1000).estimate(900)).is_overflow());
+    assert!(classify(&sent(silent, 1000, Some(900))).is_overflow());
     assert_eq!(
-        classify(&silent.window(1000).estimate(100)).kind,
+        classify(&sent(silent, 1000, Some(100))).kind,
         OverflowKind::Other
     );
     assert_eq!(
@@ -129,12 +142,12 @@ fn usage_over_the_window_is_a_silent_overflow_in_every_dialect() {
     ] {
         let response = ProviderResponse::new(200, usage.as_bytes());
         assert_eq!(
-            classify(&response.window(1000)).kind,
+            classify(&sent(response, 1000, None)).kind,
             OverflowKind::Silent,
             "{usage}"
         );
         assert_eq!(
-            classify(&response.window(1501)).kind,
+            classify(&sent(response, 1501, None)).kind,
             OverflowKind::Other,
             "{usage}"
         );
@@ -147,7 +160,12 @@ fn a_prompt_that_was_cut_by_the_server_shows_in_usage() {
     let full = r#"{"choices": [{"finish_reason": "length"}],
         "usage": {"prompt_tokens": 950, "completion_tokens": 0}}"#;
     assert_eq!(
-        classify(&ProviderResponse::new(200, full.as_bytes()).window(1000)).kind,
+        classify(&sent(
+            ProviderResponse::new(200, full.as_bytes()),
+            1000,
+            None
+        ))
+        .kind,
         OverflowKind::Silent
     );
     let cut = ProviderResponse::new(
@@ -155,11 +173,11 @@ fn a_prompt_that_was_cut_by_the_server_shows_in_usage() {
         br#"{"usage": {"prompt_tokens": 700, "completion_tokens": 9}}"#,
     );
     assert_eq!(
-        classify(&cut.window(1000).estimate(1600)).kind,
+        classify(&sent(cut, 1000, Some(1600))).kind,
         OverflowKind::Silent
     );
     assert_eq!(
-        classify(&cut.window(1000).estimate(900)).kind,
+        classify(&sent(cut, 1000, Some(900))).kind,
         OverflowKind::Other
     );
 }
@@ -216,26 +234,13 @@ fn headers_count() {
     ];
     let response = ProviderResponse::new(400, b"{\"message\": \"Too many tokens\"}");
     assert_eq!(classify(&response).kind, OverflowKind::Prompt);
-    let verdict = classify(&response.headers(&headers));
+    let verdict = classify(&ProviderResponse {
+        headers: &headers,
+        ..response
+    });
     assert_eq!(
         (verdict.kind, verdict.retry_after),
         (OverflowKind::RateLimit, Some(Duration::from_secs(20)))
-    );
-}
-
-#[test]
-fn rules_for_one_provider_hold_for_it_and_where_nobody_is_named() {
-    let rules =
-        OverflowRules::parse("[[rule]]\nname='r'\nkind='bytes'\nprovider='a'\nany=['x']").unwrap();
-    let response = ProviderResponse::new(400, b"x");
-    assert_eq!(rules.classify(&response).kind, OverflowKind::Bytes);
-    assert_eq!(
-        rules.classify(&response.provider("a")).kind,
-        OverflowKind::Bytes
-    );
-    assert_eq!(
-        rules.classify(&response.provider("b")).kind,
-        OverflowKind::Other
     );
 }
 
