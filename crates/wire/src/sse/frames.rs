@@ -64,7 +64,7 @@ fn frame(is_overlong: &mut bool, event: &RawEvent<'_>, each: &mut impl FnMut(Eve
 }
 
 /// Splits a stream into complete events.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct EventCutter {
     limit: usize,
     event: Vec<u8>,
@@ -89,10 +89,7 @@ impl EventCutter {
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
-            event: Vec::new(),
-            line: 0,
-            after_return: false,
-            passing: false,
+            ..Self::default()
         }
     }
 

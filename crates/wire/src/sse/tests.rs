@@ -321,11 +321,8 @@ fn a_hidden_call_leaves_no_gap() {
 fn an_answer_of_hidden_calls_goes_on_with_the_next() {
     for (dialect, stream) in STREAMS {
         let mut filter = CallFilter::new(dialect, ["mine", "look"]);
-        let mut first = filtered(&mut filter, stream, 41);
+        let first = filtered(&mut filter, stream, 41);
         assert!(filter.is_waiting(), "{dialect}");
-        let mut said = Vec::new();
-        filter.insert_text("[looking]", &mut said);
-        first.push_str(std::str::from_utf8(&said).unwrap());
         filter.continue_answer();
         let second = stream.replace("\"look\"", "\"other\"");
         let whole = format!("{first}{}", filtered(&mut filter, &second, 17));
@@ -339,7 +336,7 @@ fn an_answer_of_hidden_calls_goes_on_with_the_next() {
         });
         assert_eq!(
             (text.as_str(), starts, ends),
-            ("hé\n[looking]hé\n", 1, 1),
+            ("hé\nhé\n", 1, 1),
             "{dialect}"
         );
         assert_eq!(calls(dialect, &whole), ["other"]);

@@ -16,7 +16,7 @@ pub struct StreamWatcher {
 }
 
 /// The state of the answer.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct StreamState {
     dialect: Dialect,
     pub(super) usage: Usage,
@@ -36,9 +36,7 @@ impl StreamWatcher {
             frames: EventFrames::new(limit),
             state: StreamState {
                 dialect,
-                usage: Usage::default(),
-                started: false,
-                ended: false,
+                ..StreamState::default()
             },
         }
     }

@@ -1,7 +1,6 @@
 //! Hides parts of a stream and keeps the numbering of the rest dense.
 
 mod chat;
-mod inserted_text;
 mod messages;
 mod responses;
 
@@ -42,7 +41,7 @@ enum EventVerdict {
 }
 
 /// The state of the stream.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[allow(
     clippy::struct_excessive_bools,
     reason = "each is one thing that was seen in the stream"
@@ -87,20 +86,7 @@ impl CallFilter {
             rewriter: StreamRewriter {
                 dialect,
                 hidden_names: hidden.into_iter().map(Into::into).collect(),
-                indices: HashMap::new(),
-                next_index: 0,
-                next_sequence: None,
-                role_named: false,
-                prompt_figures: Vec::new(),
-                usage_note: None,
-                goes_on: false,
-                hides: false,
-                shows: false,
-                hid_last: false,
-                held_end: None,
-                shown_parts: Vec::new(),
-                seen_bytes: 0,
-                id: None,
+                ..StreamRewriter::default()
             },
         }
     }
@@ -161,11 +147,6 @@ impl CallFilter {
     pub fn release(&mut self, out: &mut Vec<u8>) {
         out.extend(self.rewriter.held_end.take().unwrap_or_default());
         self.rewriter.hides = false;
-    }
-
-    /// Inserts our own text as a separate part. Call it between parts.
-    pub fn insert_text(&mut self, text: &str, out: &mut Vec<u8>) {
-        self.rewriter.insert_text(text, out);
     }
 }
 
