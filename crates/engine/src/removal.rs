@@ -3,7 +3,7 @@
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
 
-use trimtab_model::{Message, rounds, work};
+use trimtab_model::{DisjointSets, Message, rounds, work};
 
 /// The messages that must be removed or kept together with `chosen`: calls with their outputs and
 /// outputs with their calls, to a fixed point.
@@ -117,7 +117,7 @@ pub(crate) struct RoundGroups {
 impl RoundGroups {
     /// Groups `messages`. Keep the result to ask more than one question about them.
     pub(crate) fn of<M: Borrow<Message>>(messages: &[M]) -> Self {
-        let mut sets = DisjointSets((0..messages.len()).collect());
+        let mut sets = DisjointSets::new(messages.len());
         for (first, last) in rounds::pair(messages).spans() {
             sets.join(first, last);
         }
@@ -161,41 +161,6 @@ impl RoundGroups {
             together.extend(group.into_iter().flatten());
         }
         together
-    }
-}
-
-/// Disjoint sets of messages, each represented by its first message. For every message an earlier
-/// one of its set, or itself.
-struct DisjointSets(Vec<usize>);
-
-impl DisjointSets {
-    /// The first message of the set of `at`. Halves the path to it, which keeps many queries almost
-    /// linear.
-    fn first_of(&mut self, mut at: usize) -> usize {
-        loop {
-            let before = self.root(at);
-            let further = self.root(before);
-            if before == further {
-                return before;
-            }
-            if let Some(shorter) = self.0.get_mut(at) {
-                *shorter = further;
-            }
-            at = further;
-        }
-    }
-
-    fn root(&self, at: usize) -> usize {
-        self.0.get(at).copied().unwrap_or(at)
-    }
-
-    fn join(&mut self, one: usize, other: usize) {
-        work::step(1);
-        let (one, other) = (self.first_of(one), self.first_of(other));
-        // The later set joins the earlier one, so that the representative stays the first message.
-        if let Some(later) = self.0.get_mut(one.max(other)) {
-            *later = one.min(other);
-        }
     }
 }
 

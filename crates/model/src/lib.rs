@@ -21,6 +21,7 @@
 //! ```
 
 mod dialect;
+mod disjoint_sets;
 pub mod estimate;
 mod json;
 pub mod marks;
@@ -34,6 +35,7 @@ pub mod usage;
 pub mod work;
 
 pub use dialect::Dialect;
+pub use disjoint_sets::DisjointSets;
 pub use json::{ExtraFields, RawJson};
 pub use message::{Message, MessageKind, MessageMetadata, Role};
 pub use part::{Call, Media, MediaKind, Opaque, Output, Part, Reasoning, Text};

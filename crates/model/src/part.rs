@@ -120,7 +120,7 @@ impl Call {
 }
 
 /// The output of a tool.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Output {
     /// The id of the call that it answers.
     pub call_id: String,
@@ -148,12 +148,8 @@ impl Output {
     pub fn new(call_id: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             call_id: call_id.into(),
-            tool: None,
             content: vec![Part::text(text)],
-            is_error: false,
-            stored: None,
-            trimmed: false,
-            extra: ExtraFields::new(),
+            ..Self::default()
         }
     }
 

@@ -20,6 +20,7 @@ mod json;
 mod media;
 pub mod messages;
 pub mod overflow;
+mod raw_part;
 pub mod responses;
 pub mod scan;
 pub mod script;

@@ -3,7 +3,7 @@
 //! Readers leave marks so that writing restores the original; no writer sends one. See
 //! [`trimtab_model::marks`].
 
-use trimtab_model::{ExtraFields, RawJson};
+use trimtab_model::{ExtraFields, RawJson, marks};
 
 /// On a part or message: its `type` in the dialect.
 pub(crate) const TYPE: &str = "trimtab:type";
@@ -14,7 +14,7 @@ pub(crate) const JOINED: &str = "trimtab:joined";
 /// On a message or output without text: the original content field.
 pub(crate) const CONTENT: &str = "trimtab:content";
 /// The value of [`CONTENT`] if there was no such field.
-pub(crate) const ABSENT: &str = "absent";
+const ABSENT: &str = "absent";
 /// On an output: it names no call.
 pub(crate) const NAMELESS: &str = "trimtab:nameless";
 /// On an output: its content was a list although a string would do.
@@ -50,6 +50,21 @@ pub(crate) fn is_absent(extra: &ExtraFields) -> bool {
 /// Sets mark `name` to `value`.
 pub(crate) fn set(extra: &mut ExtraFields, name: &str, value: RawJson) {
     extra.push((name.to_owned(), value));
+}
+
+/// Sets mark `name`, which needs no value.
+pub(crate) fn set_flag(extra: &mut ExtraFields, name: &str) {
+    set(extra, name, RawJson::of(&true));
+}
+
+/// Records that the content field was missing.
+pub(crate) fn set_absent(extra: &mut ExtraFields) {
+    set_text(extra, CONTENT, ABSENT);
+}
+
+/// True if `extra` has marks only, or nothing.
+pub(crate) fn only_marks(extra: &ExtraFields) -> bool {
+    extra.iter().all(|(name, _)| marks::is_mark(name))
 }
 
 /// Sets mark `name` to a text.

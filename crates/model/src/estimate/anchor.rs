@@ -2,7 +2,7 @@
 
 use std::borrow::Borrow;
 
-use crate::{Message, MessageKind, Role, Usage};
+use crate::{Message, Role, Usage};
 
 /// The newest answer whose usage still describes the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl Anchor {
     pub fn find<M: Borrow<Message>>(window: &[M]) -> Option<Self> {
         let newest_first = window.iter().map(Borrow::borrow).enumerate().rev();
         newest_first
-            .take_while(|(_, message)| !is_rewrite(message))
+            .take_while(|(_, message)| !message.is_summary())
             .find_map(|(index, message)| {
                 let usage = reported(message)?;
                 Some(Self { index, usage })
@@ -60,16 +60,10 @@ fn failed(message: &Message) -> bool {
         .any(|word| reason.eq_ignore_ascii_case(word))
 }
 
-fn is_rewrite(message: &Message) -> bool {
-    matches!(
-        message.meta.kind,
-        Some(MessageKind::Summary | MessageKind::Retain)
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::MessageKind;
 
     fn answer(input: u64, stop: &str) -> Message {
         let mut message = Message::assistant("a");

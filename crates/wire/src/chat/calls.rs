@@ -66,15 +66,10 @@ fn irregular(raw: &RawValue) -> Call {
     let mut call = Call::new(
         entry.text("id").unwrap_or_default(),
         inner.text("name").unwrap_or_default(),
-        arguments.map(plain).unwrap_or_default(),
+        arguments.map(json::plain).unwrap_or_default(),
     );
     spelling_marks::set(&mut call.extra, spelling_marks::RAW, owned(raw));
     call
-}
-
-/// The text of a string, or the JSON of anything else.
-fn plain(raw: &RawValue) -> String {
-    json::string(raw).unwrap_or_else(|| raw.get().to_owned())
 }
 
 fn legacy(raw: &RawValue) -> Option<Call> {

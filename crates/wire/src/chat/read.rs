@@ -2,13 +2,13 @@
 
 use serde_json::value::RawValue;
 use trimtab_model::{
-    ExtraFields, Media, MediaKind, Message, MessageMetadata, Opaque, Output, Part, RawJson,
-    Reasoning, Ref, Role, Text,
+    ExtraFields, MediaKind, Message, MessageMetadata, Output, Part, Reasoning, Ref, Role, Text,
 };
 
 use super::calls::LEGACY_ID;
 use super::{calls, meta};
 use crate::json::{self, JsonFields, JsonType, owned, type_of};
+use crate::raw_part;
 use crate::spelling_marks;
 
 /// Reads one message. Fails only if `json` is not an object.
@@ -116,18 +116,13 @@ fn tool(
     let mut output = Output {
         call_id: call_id.unwrap_or_else(|| without_id.to_owned()),
         tool,
-        content: Vec::new(),
         is_error: fields.take_true("is_error"),
         stored: fields.take_if("output_ref", stored),
         trimmed: fields.take_true("trimmed"),
-        extra: ExtraFields::new(),
+        ..Output::default()
     };
     if nameless {
-        spelling_marks::set(
-            &mut output.extra,
-            spelling_marks::NAMELESS,
-            RawJson::of(&true),
-        );
+        spelling_marks::set_flag(&mut output.extra, spelling_marks::NAMELESS);
     }
     meta.content_list = content(given, &mut output.content, &mut output.extra);
     output.extra.extend(fields.into_extra());
@@ -155,7 +150,7 @@ fn content(given: Option<&RawValue>, parts: &mut Vec<Part>, extra: &mut ExtraFie
     // Most content is one text, but a growing vector starts with room for four.
     parts.reserve_exact(1);
     let Some(raw) = given else {
-        spelling_marks::set_text(extra, spelling_marks::CONTENT, spelling_marks::ABSENT);
+        spelling_marks::set_absent(extra);
         return false;
     };
     match type_of(raw) {
@@ -166,7 +161,9 @@ fn content(given: Option<&RawValue>, parts: &mut Vec<Part>, extra: &mut ExtraFie
             parts.extend(elements.into_iter().map(part));
             return true;
         }
-        JsonType::Bool | JsonType::Number | JsonType::Object => parts.push(opaque("", raw)),
+        JsonType::Bool | JsonType::Number | JsonType::Object => {
+            parts.push(raw_part::opaque("", raw));
+        }
     }
     false
 }
@@ -182,27 +179,14 @@ fn text_part(mut fields: JsonFields<'_>) -> Part {
 /// Reads one element of a content list.
 pub(super) fn part(raw: &RawValue) -> Part {
     let Some(fields) = json::fields(raw) else {
-        return opaque("", raw);
+        return raw_part::opaque("", raw);
     };
     let type_name = fields.text("type").unwrap_or_default();
-    let media = |kind| {
-        Part::Media(Media {
-            kind,
-            raw: owned(raw),
-        })
-    };
     match type_name.as_ref() {
         "text" if fields.type_of("text") == Some(JsonType::Text) => text_part(fields),
-        "image_url" | "image" => media(MediaKind::Image),
-        "file" | "document" => media(MediaKind::Document),
-        "input_audio" | "audio" => media(MediaKind::Audio),
-        other => opaque(other, raw),
+        "image_url" | "image" => raw_part::media(MediaKind::Image, raw),
+        "file" | "document" => raw_part::media(MediaKind::Document, raw),
+        "input_audio" | "audio" => raw_part::media(MediaKind::Audio, raw),
+        other => raw_part::opaque(other, raw),
     }
-}
-
-fn opaque(type_name: &str, raw: &RawValue) -> Part {
-    Part::Opaque(Opaque {
-        type_name: type_name.to_owned(),
-        raw: owned(raw),
-    })
 }

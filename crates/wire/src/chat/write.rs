@@ -1,6 +1,6 @@
 //! Writes Chat Completions messages.
 
-use trimtab_model::{ExtraFields, Message, Output, Part, RawJson, Reasoning, Role, marks};
+use trimtab_model::{ExtraFields, Message, Output, Part, RawJson, Reasoning, Role};
 
 use super::calls::LEGACY_ID;
 use super::{calls, meta};
@@ -98,16 +98,14 @@ fn as_read(extra: &ExtraFields, or: impl FnOnce() -> Option<String>) -> Option<S
 fn content(parts: &[&Part], as_list: bool) -> Option<String> {
     match parts {
         [] if !as_list => None,
-        [Part::Text(text)] if !as_list && no_fields(&text.extra) => Some(quoted(&text.text)),
+        [Part::Text(text)] if !as_list && spelling_marks::only_marks(&text.extra) => {
+            Some(quoted(&text.text))
+        }
         [Part::Opaque(whole)] if !as_list && whole.type_name.is_empty() => {
             Some(whole.raw.as_str().to_owned())
         }
         many => Some(array(many.iter().map(|part| write_part(part)))),
     }
-}
-
-fn no_fields(extra: &ExtraFields) -> bool {
-    extra.iter().all(|(name, _)| marks::is_mark(name))
 }
 
 fn write_part(part: &Part) -> String {

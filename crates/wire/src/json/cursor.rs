@@ -17,7 +17,7 @@ const MAX_DEPTH: u32 = 127;
 pub(crate) type ScanResult<T> = Result<T, Unscannable>;
 
 /// A place in JSON text.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct JsonCursor<'a> {
     text: &'a str,
     bytes: &'a [u8],

@@ -66,6 +66,11 @@ impl<'a> JsonFields<'a> {
         self.get(key).and_then(text)
     }
 
+    /// The text of a field, owned.
+    pub(crate) fn string(&self, key: &str) -> Option<String> {
+        self.get(key).and_then(string)
+    }
+
     /// The fields of `key`, if it is an object.
     pub(crate) fn fields(&self, key: &str) -> Option<JsonFields<'a>> {
         self.get(key).and_then(super::fields)

@@ -62,6 +62,11 @@ pub(crate) fn string(raw: &RawValue) -> Option<String> {
     text(raw).map(Cow::into_owned)
 }
 
+/// The text of a string, or the JSON of anything else.
+pub(crate) fn plain(raw: &RawValue) -> String {
+    string(raw).unwrap_or_else(|| raw.get().to_owned())
+}
+
 /// The elements, if `raw` is a list.
 pub(crate) fn list(raw: &RawValue) -> Option<Vec<&RawValue>> {
     parse(raw)

@@ -1,11 +1,10 @@
 //! Reads and writes one part of a message.
 
 use serde_json::value::RawValue;
-use trimtab_model::{
-    Call, ExtraFields, Media, MediaKind, Opaque, Output, Part, RawJson, Reasoning, Text, marks,
-};
+use trimtab_model::{Call, MediaKind, Output, Part, RawJson, Reasoning, Text};
 
-use crate::json::{self, JsonFields, JsonType, ObjectWriter, array, owned, quoted, type_of};
+use crate::json::{self, JsonFields, JsonType, ObjectWriter, array, quoted, type_of};
+use crate::raw_part;
 use crate::{media, spelling_marks};
 
 /// Reasoning that the provider hides.
@@ -80,16 +79,14 @@ fn output(mut fields: JsonFields<'_>, given: Option<&RawValue>) -> Option<Part> 
     let mut extra = fields.into_extra();
     // Only this case is ambiguous: all other lists could not be written as a string.
     if as_list && is_plain(&content) {
-        spelling_marks::set(&mut extra, spelling_marks::LIST, RawJson::of(&true));
+        spelling_marks::set_flag(&mut extra, spelling_marks::LIST);
     }
     Some(Part::Output(Output {
         call_id,
-        tool: None,
         content,
         is_error,
-        stored: None,
-        trimmed: false,
         extra,
+        ..Output::default()
     }))
 }
 
@@ -107,33 +104,20 @@ fn carried(raw: &RawValue) -> Part {
     let type_name = json::fields(raw)
         .and_then(|fields| fields.text("type"))
         .unwrap_or_default();
-    let kind = match type_name.as_ref() {
-        "image" => MediaKind::Image,
-        "document" => MediaKind::Document,
-        _ => {
-            return Part::Opaque(Opaque {
-                type_name: type_name.into_owned(),
-                raw: owned(raw),
-            });
-        }
-    };
-    Part::Media(Media {
-        kind,
-        raw: owned(raw),
-    })
+    match type_name.as_ref() {
+        "image" => raw_part::media(MediaKind::Image, raw),
+        "document" => raw_part::media(MediaKind::Document, raw),
+        other => raw_part::opaque(other, raw),
+    }
 }
 
 /// True if a list of only this part could be a plain string.
 pub(super) fn is_plain(parts: &[Part]) -> bool {
     match parts {
         [] => true,
-        [Part::Text(text)] => no_fields(&text.extra),
+        [Part::Text(text)] => spelling_marks::only_marks(&text.extra),
         _ => false,
     }
-}
-
-fn no_fields(extra: &ExtraFields) -> bool {
-    extra.iter().all(|(name, _)| marks::is_mark(name))
 }
 
 /// Writes one part.
@@ -190,7 +174,9 @@ fn write_output(output: &Output) -> String {
     let as_list = spelling_marks::has(&output.extra, spelling_marks::LIST);
     let content = match output.content.as_slice() {
         [] if !as_list => None,
-        [Part::Text(text)] if !as_list && no_fields(&text.extra) => Some(quoted(&text.text)),
+        [Part::Text(text)] if !as_list && spelling_marks::only_marks(&text.extra) => {
+            Some(quoted(&text.text))
+        }
         parts => Some(array(parts.iter().map(write))),
     };
     let overruled: &[&str] = if output.is_error { &["is_error"] } else { &[] };

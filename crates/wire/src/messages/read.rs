@@ -1,7 +1,7 @@
 //! Reads a message of a Messages request.
 
 use serde_json::value::RawValue;
-use trimtab_model::{Message, Part, RawJson, Role};
+use trimtab_model::{Message, Part, Role};
 
 use super::part;
 use crate::json::{self, JsonFields, JsonType, type_of};
@@ -23,9 +23,7 @@ pub fn read_system(json: &str) -> Result<Message, serde_json::Error> {
 /// Reads the `system` field of a request.
 pub(crate) fn system(raw: &RawValue) -> Message {
     let (parts, as_list) = content(raw);
-    let mut message = Message::new(Role::System, parts);
-    message.meta.content_list = as_list && part::is_plain(&message.parts);
-    message
+    whole(Role::System, parts, as_list)
 }
 
 /// Reads one message from its fields.
@@ -105,11 +103,7 @@ fn split(parts: Vec<Part>, as_list: bool) -> Vec<Message> {
 fn next(role: Role, part: Part, first: bool) -> Message {
     let mut message = Message::new(role, vec![part]);
     if !first {
-        spelling_marks::set(
-            &mut message.meta.extra,
-            spelling_marks::JOINED,
-            RawJson::of(&true),
-        );
+        spelling_marks::set_flag(&mut message.meta.extra, spelling_marks::JOINED);
     }
     message
 }

@@ -1,13 +1,11 @@
 //! Reads the entries of Responses input one by one.
 
 use serde_json::value::RawValue;
-use trimtab_model::{
-    Call, ExtraFields, Media, MediaKind, Message, Opaque, Output, Part, RawJson, Reasoning, Role,
-    Text,
-};
+use trimtab_model::{Call, ExtraFields, MediaKind, Message, Output, Part, Reasoning, Role, Text};
 
 use super::read::mark_untyped;
 use crate::json::{self, JsonFields, JsonType, ObjectWriter, owned, type_of};
+use crate::raw_part;
 use crate::spelling_marks;
 
 /// A message of anybody but the model.
@@ -25,11 +23,7 @@ pub(super) fn message(mut fields: JsonFields<'_>) -> Message {
     let mut message = Message::new(role, parts);
     message.meta.content_list = as_list;
     if absent {
-        spelling_marks::set_text(
-            &mut message.meta.extra,
-            spelling_marks::CONTENT,
-            spelling_marks::ABSENT,
-        );
+        spelling_marks::set_absent(&mut message.meta.extra);
     }
     let usual = |raw| json::text(raw).filter(|name| name == "message");
     if fields.take_if("type", usual).is_none() {
@@ -59,7 +53,7 @@ pub(super) fn answer(mut fields: JsonFields<'_>) -> Option<Vec<Part>> {
         // An answer with other parts is kept as one opaque part, because only texts can be split.
         let Part::Text(text) = part else { return None };
         if joined {
-            spelling_marks::set(&mut text.extra, spelling_marks::JOINED, RawJson::of(&true));
+            spelling_marks::set_flag(&mut text.extra, spelling_marks::JOINED);
         }
         joined = true;
     }
@@ -82,10 +76,7 @@ pub(super) fn answer(mut fields: JsonFields<'_>) -> Option<Vec<Part>> {
 pub(super) fn reasoning(mut fields: JsonFields<'_>, raw: &RawValue) -> Part {
     let summary = fields.list("summary");
     if summary.is_none() && fields.has("summary") {
-        return Part::Opaque(Opaque {
-            type_name: "reasoning".to_owned(),
-            raw: owned(raw),
-        });
+        return raw_part::opaque("reasoning", raw);
     }
     fields.take("type");
     let has_summary = summary.is_some();
@@ -100,7 +91,7 @@ pub(super) fn reasoning(mut fields: JsonFields<'_>, raw: &RawValue) -> Part {
     let seal = fields.take_string("encrypted_content");
     let mut extra = fields.into_extra();
     if !has_summary {
-        spelling_marks::set_text(&mut extra, spelling_marks::CONTENT, spelling_marks::ABSENT);
+        spelling_marks::set_absent(&mut extra);
     }
     Part::Reasoning(Reasoning {
         text: texts.join("\n\n"),
@@ -149,16 +140,12 @@ fn own_call(type_name: &str, fields: &JsonFields<'_>, raw: &RawValue) -> Call {
     let mut call = Call::new(
         fields.text("call_id").unwrap_or_default(),
         name,
-        arguments.map(plain).unwrap_or_default(),
+        arguments.map(json::plain).unwrap_or_default(),
     );
     spelling_marks::set(&mut call.extra, spelling_marks::RAW, owned(raw));
     // Another dialect cannot use this form.
     spelling_marks::set_text(&mut call.extra, spelling_marks::FIELD, "input");
     call
-}
-
-fn plain(raw: &RawValue) -> String {
-    json::string(raw).unwrap_or_else(|| raw.get().to_owned())
 }
 
 /// True if an entry of type `type_name` answers a call.
@@ -179,11 +166,7 @@ pub(super) fn output(mut fields: JsonFields<'_>, raw: &RawValue) -> Message {
     let call_id = fields.take_string(id_field).unwrap_or_default();
     let mut output = Output::new(call_id, "");
     if !fields.has("output") {
-        spelling_marks::set_text(
-            &mut output.extra,
-            spelling_marks::CONTENT,
-            spelling_marks::ABSENT,
-        );
+        spelling_marks::set_absent(&mut output.extra);
     }
     let (content, as_list) = fields
         .take("output")
@@ -216,13 +199,13 @@ fn content(raw: &RawValue, usual: &str) -> (Vec<Part>, bool) {
             let parts = elements.into_iter().map(|raw| part(raw, usual));
             (parts.collect(), true)
         }
-        _ => (vec![opaque(raw)], false),
+        _ => (vec![raw_part::opaque("", raw)], false),
     }
 }
 
 fn part(raw: &RawValue, usual: &str) -> Part {
     let Some(mut fields) = json::fields(raw) else {
-        return opaque(raw);
+        return raw_part::opaque("", raw);
     };
     let type_name = fields.text("type").unwrap_or_default().into_owned();
     match type_name.as_str() {
@@ -237,26 +220,9 @@ fn part(raw: &RawValue, usual: &str) -> Part {
             extra.extend(fields.into_extra());
             Part::Text(Text { text, extra })
         }
-        "input_image" => media(MediaKind::Image, raw),
-        "input_file" => media(MediaKind::Document, raw),
-        "input_audio" => media(MediaKind::Audio, raw),
-        _ => Part::Opaque(Opaque {
-            type_name,
-            raw: owned(raw),
-        }),
+        "input_image" => raw_part::media(MediaKind::Image, raw),
+        "input_file" => raw_part::media(MediaKind::Document, raw),
+        "input_audio" => raw_part::media(MediaKind::Audio, raw),
+        other => raw_part::opaque(other, raw),
     }
-}
-
-fn media(kind: MediaKind, raw: &RawValue) -> Part {
-    Part::Media(Media {
-        kind,
-        raw: owned(raw),
-    })
-}
-
-fn opaque(raw: &RawValue) -> Part {
-    Part::Opaque(Opaque {
-        type_name: String::new(),
-        raw: owned(raw),
-    })
 }

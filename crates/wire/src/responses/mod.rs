@@ -28,5 +28,5 @@ mod tests;
 
 pub use ids::without_ids;
 pub use read::read_input;
-pub(crate) use read::{MessageGatherer, instructions};
+pub(crate) use read::{MessageGatherer, gather, instructions};
 pub use write::{write_input, write_instructions};

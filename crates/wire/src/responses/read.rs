@@ -1,10 +1,11 @@
 //! Reads Responses input.
 
 use serde_json::value::RawValue;
-use trimtab_model::{Message, MessageKind, Opaque, Part, RawJson, Role};
+use trimtab_model::{Message, MessageKind, Part, RawJson, Role};
 
 use super::item;
-use crate::json::{self, JsonFields, JsonType, owned};
+use crate::json::{self, JsonFields, JsonType};
+use crate::raw_part;
 use crate::spelling_marks;
 
 /// Reads the `input` field of a request: a string or a list.
@@ -13,11 +14,16 @@ pub fn read_input(json: &str) -> Result<Vec<Message>, serde_json::Error> {
     if let Some(text) = json::string(raw) {
         return Ok(vec![Message::user(text)]);
     }
+    serde_json::from_str(json).map(gather)
+}
+
+/// The messages of a list of entries.
+pub(crate) fn gather(entries: Vec<&RawValue>) -> Vec<Message> {
     let mut gatherer = MessageGatherer::default();
-    for element in serde_json::from_str::<Vec<&RawValue>>(json)? {
-        gatherer.push(element);
+    for entry in entries {
+        gatherer.push(entry);
     }
-    Ok(gatherer.messages)
+    gatherer.messages
 }
 
 /// Reads the `instructions` field of a request.
@@ -56,7 +62,7 @@ impl MessageGatherer {
             other if item::is_of_system(&fields) => self.system_item(other, raw),
             // Unknown entries are mostly calls of the provider's own tools, so they belong to the
             // answer.
-            other => self.said(vec![opaque(other, raw)]),
+            other => self.said(vec![raw_part::opaque(other, raw)]),
         }
     }
 
@@ -75,7 +81,8 @@ impl MessageGatherer {
 
     fn message(&mut self, raw: &RawValue, fields: JsonFields<'_>) {
         if fields.text("role").is_some_and(|role| role == "assistant") {
-            let parts = item::answer(fields).unwrap_or_else(|| vec![opaque("message", raw)]);
+            let parts =
+                item::answer(fields).unwrap_or_else(|| vec![raw_part::opaque("message", raw)]);
             self.said(parts);
         } else {
             self.speaking = false;
@@ -92,23 +99,16 @@ impl MessageGatherer {
     /// system message.
     fn system_item(&mut self, type_name: &str, raw: &RawValue) {
         self.speaking = false;
-        let parts = vec![opaque(type_name, raw)];
+        let parts = vec![raw_part::opaque(type_name, raw)];
         self.messages.push(Message::new(Role::System, parts));
     }
 
     /// A compaction entry, in a form that only the provider can read.
     fn compaction(&mut self, type_name: &str, raw: &RawValue) {
         self.speaking = false;
-        let message = Message::new(Role::User, vec![opaque(type_name, raw)]);
+        let message = Message::new(Role::User, vec![raw_part::opaque(type_name, raw)]);
         self.messages.push(message.with_kind(MessageKind::Summary));
     }
-}
-
-fn opaque(type_name: &str, raw: &RawValue) -> Part {
-    Part::Opaque(Opaque {
-        type_name: type_name.to_owned(),
-        raw: owned(raw),
-    })
 }
 
 /// Marks `message` as written without a `type`.

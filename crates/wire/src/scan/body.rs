@@ -4,15 +4,15 @@ use trimtab_model::{Dialect, Role};
 
 use super::element::{BodyReader, is_null};
 use super::memo::BodyHead;
-use super::request::{AnswerLimit, LimitName, MarkerName, RequestFields, SessionHints, ToolSpan};
+use super::request::{AnswerLimit, LimitName, MarkerName, SessionHints, ToolSpan};
 use super::table::{ScanTables, narrow};
-use super::{chat, messages, responses};
+use super::{BodyScan, chat, messages, responses};
 use crate::json::cursor::{OpenContainer, ScanResult};
 use crate::json::span::Span;
 use crate::json::unscannable::UnscannableReason;
 
 /// Scans a whole body.
-pub(super) fn read(text: &str, dialect: Dialect) -> ScanResult<ScannedBody> {
+pub(super) fn read(text: &str, dialect: Dialect) -> ScanResult<BodyScan<'_>> {
     let mut reader = BodyReader::new(text, dialect);
     if reader.cursor.peek() != Some(b'{') {
         return reader.cursor.fail(UnscannableReason::NotAnObject);
@@ -23,24 +23,14 @@ pub(super) fn read(text: &str, dialect: Dialect) -> ScanResult<ScannedBody> {
 }
 
 /// Scans what follows the known entries.
-pub(super) fn resume(mut reader: BodyReader<'_>, list: usize) -> ScanResult<ScannedBody> {
+pub(super) fn resume(mut reader: BodyReader<'_>, list: usize) -> ScanResult<BodyScan<'_>> {
     reader.rest_of_entries(OpenContainer::past_first(b']'))?;
     reader.request.list = Span::new(list, reader.cursor.offset());
     finish(reader, OpenContainer::past_first(b'}'))
 }
 
-/// A scanned body.
-pub(super) struct ScannedBody {
-    pub(super) request: RequestFields,
-    pub(super) tables: ScanTables,
-    /// The number of parts of the message in the system field; none if there is none.
-    pub(super) head: Option<usize>,
-    /// The state before the list of messages, if there is exactly one list.
-    pub(super) head_state: Option<Box<BodyHead>>,
-}
-
 /// Scans the remaining fields, and assembles the result.
-fn finish(mut reader: BodyReader<'_>, mut open: OpenContainer) -> ScanResult<ScannedBody> {
+fn finish(mut reader: BodyReader<'_>, mut open: OpenContainer) -> ScanResult<BodyScan<'_>> {
     while let Some(key) = reader.cursor.field(&mut open)? {
         reader.field(&key.name, key.start)?;
     }
@@ -56,7 +46,9 @@ fn finish(mut reader: BodyReader<'_>, mut open: OpenContainer) -> ScanResult<Sca
     reader.put_head_first();
     reader.request.partial |= is_partial(reader.text, &reader.request.session);
     let head = !reader.head.messages.is_empty();
-    Ok(ScannedBody {
+    Ok(BodyScan {
+        text: reader.text,
+        dialect: reader.dialect,
         request: reader.request,
         tables: reader.tables,
         head: head.then_some(reader.head.parts.len()),

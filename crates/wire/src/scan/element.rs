@@ -9,6 +9,7 @@ use crate::json::cursor::{JsonCursor, ScanResult};
 use crate::json::span::Span;
 
 /// Scans a body.
+#[derive(Default)]
 pub(super) struct BodyReader<'a> {
     pub(super) text: &'a str,
     pub(super) dialect: Dialect,
@@ -42,14 +43,7 @@ impl<'a> BodyReader<'a> {
             text,
             dialect,
             cursor: JsonCursor::new(text),
-            request: RequestFields::default(),
-            tables: ScanTables::default(),
-            head: ScanTables::default(),
-            speaking: false,
-            scratch: Vec::new(),
-            start: 0,
-            lists: 0,
-            head_state: None,
+            ..Self::default()
         }
     }
 

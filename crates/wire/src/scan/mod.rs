@@ -62,8 +62,7 @@ pub struct BodyScan<'a> {
 impl<'a> BodyScan<'a> {
     /// Scans `body`, a request of `dialect`.
     pub fn new(body: &'a [u8], dialect: Dialect) -> Result<Self, Unscannable> {
-        let text = text_of(body)?;
-        Ok(Self::of(text, dialect, body::read(text, dialect)?))
+        body::read(text_of(body)?, dialect)
     }
 
     /// Scans a body that starts like another one, from the first difference on.
@@ -73,21 +72,9 @@ impl<'a> BodyScan<'a> {
     /// none.
     pub fn resume(body: &'a [u8], memo: &ScanMemo, entries: usize) -> Result<Self, Unscannable> {
         let text = text_of(body)?;
-        let Some(reader) = memo.reader(text, entries) else {
-            return Self::new(body, memo.dialect());
-        };
-        let done = body::resume(reader, memo.list())?;
-        Ok(Self::of(text, memo.dialect(), done))
-    }
-
-    fn of(text: &'a str, dialect: Dialect, done: body::ScannedBody) -> Self {
-        Self {
-            text,
-            dialect,
-            request: done.request,
-            tables: done.tables,
-            head: done.head,
-            head_state: done.head_state,
+        match memo.reader(text, entries) {
+            Some(reader) => body::resume(reader, memo.list()),
+            None => Self::new(body, memo.dialect()),
         }
     }
 }

@@ -5,12 +5,13 @@
 use std::collections::HashMap;
 
 use serde_json::value::RawValue;
-use trimtab_model::{Call, Media, MediaKind, Message, Opaque, Output, Part, Role, Usage};
+use trimtab_model::{Call, MediaKind, Message, Output, Part, Role, Usage};
 
 use super::private_marks;
-use super::thread::{MessageOrigin, ReadConversation};
+use super::thread::{MessageOrigin, ReadConversation, thought};
 use super::{Conversation, TranscriptForm};
-use crate::json::{self, JsonFields, JsonType, owned, string};
+use crate::json::{self, JsonFields, JsonType, string};
+use crate::raw_part;
 
 /// True for the fields of a trajectory.
 pub(super) fn is_trajectory(fields: &JsonFields<'_>) -> bool {
@@ -21,9 +22,9 @@ pub(super) fn is_trajectory(fields: &JsonFields<'_>) -> bool {
 /// Reads a trajectory, and records which step gave which message.
 pub(super) fn read(fields: &JsonFields<'_>) -> Option<ReadConversation> {
     let mut read = Conversation::new(TranscriptForm::Atif);
-    read.id = fields.get("session_id").and_then(string);
+    read.id = fields.string("session_id");
     let agent = fields.fields("agent").unwrap_or_default();
-    read.model = agent.get("model_name").and_then(string);
+    read.model = agent.string("model_name");
     let mut origins = Vec::new();
     for (unit, step) in fields.list("steps")?.into_iter().enumerate() {
         let first = read.messages.len();
@@ -41,13 +42,11 @@ fn read_step(step: &JsonFields<'_>, messages: &mut Vec<Message>) {
     let said: Vec<Part> = step.get("message").map(content).unwrap_or_default();
     match step.text("source").unwrap_or_default().as_ref() {
         "agent" => {
-            let thought = step.get("reasoning_content").and_then(string);
-            let thought = thought.filter(|thought| !thought.is_empty());
+            let thought = thought(step.string("reasoning_content"));
             let calls: Vec<Call> = step.list("tool_calls").map(calls).unwrap_or_default();
-            let thought = thought.map(Part::reasoning).into_iter();
             // The calls are needed again below, to find the call of each result.
             let made = calls.iter().cloned().map(Part::Call);
-            let parts = thought.chain(said).chain(made).collect();
+            let parts = thought.into_iter().chain(said).chain(made).collect();
             let mut answer = Message::new(Role::Assistant, parts);
             answer.meta.usage = step.fields("metrics").map(|metrics| usage(&metrics));
             // A step may only observe something.
@@ -80,15 +79,9 @@ fn content(raw: &RawValue) -> Vec<Part> {
     let part = |raw: &RawValue| {
         let fields = json::fields(raw).unwrap_or_default();
         match fields.text("type").unwrap_or_default().as_ref() {
-            "text" => Part::text(fields.get("text").and_then(string).unwrap_or_default()),
-            "image" => Part::Media(Media {
-                kind: MediaKind::Image,
-                raw: owned(raw),
-            }),
-            other => Part::Opaque(Opaque {
-                type_name: other.to_owned(),
-                raw: owned(raw),
-            }),
+            "text" => Part::text(fields.string("text").unwrap_or_default()),
+            "image" => raw_part::media(MediaKind::Image, raw),
+            other => raw_part::opaque(other, raw),
         }
     };
     let parts = json::list(raw).unwrap_or_default().into_iter();
@@ -98,7 +91,7 @@ fn content(raw: &RawValue) -> Vec<Part> {
 fn calls(list: Vec<&RawValue>) -> Vec<Call> {
     let call = |raw: &RawValue| {
         let fields = json::fields(raw)?;
-        let text = |name: &str| fields.get(name).and_then(string).unwrap_or_default();
+        let text = |name: &str| fields.string(name).unwrap_or_default();
         let arguments = fields.get("arguments").map_or("{}", RawValue::get);
         Some(Call::new(
             text("tool_call_id"),

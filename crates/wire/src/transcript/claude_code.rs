@@ -14,7 +14,7 @@ use super::TranscriptForm;
 use super::private_marks;
 use super::reader::TranscriptLog;
 use super::thread::{ReadConversation, Thread, Threads};
-use crate::json::{self, JsonFields, string};
+use crate::json::{self, JsonFields};
 use crate::messages;
 
 /// The text that the client writes in the user's name after an interrupt.
@@ -39,7 +39,7 @@ impl TranscriptLog for ClaudeCodeSession {
     fn line(&mut self, number: usize, line: &str) -> Result<(), serde_json::Error> {
         self.threads.unit = number;
         let fields: JsonFields = serde_json::from_str(line)?;
-        let uuid = fields.get("uuid").and_then(string);
+        let uuid = fields.string("uuid");
         let repeated = |uuid: &String| !self.seen.insert(uuid.clone());
         if uuid.as_ref().is_some_and(repeated) {
             return Ok(());
@@ -85,7 +85,7 @@ impl ClaudeCodeSession {
         let Some(fields) = line.fields("message") else {
             return;
         };
-        let model = fields.get("model").and_then(string);
+        let model = fields.string("model");
         // The client shows these as answers, but no model wrote them and they are not sent.
         if line.is_true("isApiErrorMessage") || model.as_deref() == Some(SYNTHETIC) {
             return self.passed_over(line, uuid);
@@ -94,10 +94,10 @@ impl ClaudeCodeSession {
         let Some(content) = fields.get("content") else {
             return;
         };
-        let id = fields.get("id").and_then(string);
+        let id = fields.string("id");
         for mut message in messages::from_content(Role::Assistant, content) {
             message.meta.usage = fields.get("usage").and_then(usage);
-            message.meta.stop_reason = fields.get("stop_reason").and_then(string);
+            message.meta.stop_reason = fields.string("stop_reason");
             thread.push_piece(id.clone(), message);
         }
         thread.conversation.model = model.or_else(|| thread.conversation.model.take());
@@ -113,7 +113,7 @@ impl ClaudeCodeSession {
     /// The thread of a line.
     fn thread(&mut self, line: &JsonFields<'_>, uuid: Option<String>) -> &mut Thread {
         if self.id.is_none() {
-            self.id = line.get("sessionId").and_then(string);
+            self.id = line.string("sessionId");
         }
         let agent = line.is_true("isSidechain").then(|| self.agent(line));
         if let (Some(uuid), Some(agent)) = (uuid, &agent) {
@@ -124,10 +124,10 @@ impl ClaudeCodeSession {
 
     /// The sub-agent of a line: its own, or that of the previous line.
     fn agent(&mut self, line: &JsonFields<'_>) -> String {
-        let parent = || line.get("parentUuid").and_then(string);
+        let parent = || line.string("parentUuid");
         // Older versions name no agent, but their lines form a chain.
         let known = || self.agent_of.get(&parent()?).cloned();
-        let named = line.get("agentId").and_then(string).or_else(known);
+        let named = line.string("agentId").or_else(known);
         named.unwrap_or_else(|| {
             self.nameless += 1;
             format!("side-{}", self.nameless)

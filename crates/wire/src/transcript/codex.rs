@@ -10,7 +10,7 @@ use super::private_marks;
 use super::reader::TranscriptLog;
 use super::thread::{MessageOrigin, ReadConversation, note_origins, usage_inside};
 use super::{Conversation, TranscriptForm};
-use crate::json::{self, JsonFields, string};
+use crate::json::{self, JsonFields};
 use crate::responses::{self, MessageGatherer};
 
 /// The first words of messages that the client wrote in the user's name.
@@ -53,7 +53,7 @@ impl TranscriptLog for CodexRollout {
             "session_meta" => self.session(payload),
             "turn_context" => {
                 let fields = json::fields(payload).unwrap_or_default();
-                self.model = fields.get("model").and_then(string).or(self.model.take());
+                self.model = fields.string("model").or(self.model.take());
             }
             "event_msg" => self.event(&json::fields(payload).unwrap_or_default()),
             "compacted" => self.compacted(&json::fields(payload).unwrap_or_default()),
@@ -69,12 +69,7 @@ impl TranscriptLog for CodexRollout {
         read.window = self.window;
         read.messages = self.gatherer.messages;
         read.compactions = self.compactions;
-        let some = !read.messages.is_empty();
-        let read = ReadConversation {
-            conversation: read,
-            origins: self.origins,
-        };
-        some.then_some(read).into_iter().collect()
+        Vec::from_iter(ReadConversation::unless_empty(read, self.origins))
     }
 }
 
@@ -85,10 +80,10 @@ impl CodexRollout {
             return;
         }
         let fields = json::fields(payload).unwrap_or_default();
-        self.id = fields.get("id").and_then(string);
+        self.id = fields.string("id");
         let given = fields.fields("base_instructions");
-        let text = given.and_then(|given| given.get("text").and_then(string));
-        let text = text.or_else(|| fields.get("instructions").and_then(string));
+        let text = given.and_then(|given| given.string("text"));
+        let text = text.or_else(|| fields.string("instructions"));
         if let Some(text) = text {
             let message = self.gatherer.messages.len();
             self.gatherer.messages.push(responses::instructions(text));
@@ -164,7 +159,7 @@ impl CodexRollout {
             self.push(entry);
         }
         self.gatherer.end_answer();
-        let summary = payload.get("message").and_then(string).unwrap_or_default();
+        let summary = payload.string("message").unwrap_or_default();
         let mut found = summary.is_empty();
         for message in self.gatherer.messages.iter_mut().skip(start) {
             // The client puts words of its own around the summary.

@@ -5,7 +5,7 @@ use trimtab_model::{Message, RawJson, Role};
 use super::TranscriptForm;
 
 /// One recorded conversation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conversation {
     /// The id in the transcript.
     pub id: Option<String>,
@@ -28,13 +28,8 @@ impl Conversation {
     /// An empty conversation.
     pub fn new(form: TranscriptForm) -> Self {
         Self {
-            id: None,
             form,
-            messages: Vec::new(),
-            tools: Vec::new(),
-            model: None,
-            window: None,
-            compactions: Vec::new(),
+            ..Self::default()
         }
     }
 

@@ -7,7 +7,7 @@ use super::TranscriptForm;
 use super::private_marks;
 use super::reader::TranscriptLog;
 use super::thread::{ReadConversation, Thread, Threads};
-use crate::json::{self, JsonFields, string};
+use crate::json::{self, JsonFields};
 
 /// A session being read.
 #[derive(Default)]
@@ -20,7 +20,7 @@ impl TranscriptLog for CopilotSession {
     fn line(&mut self, number: usize, line: &str) -> Result<(), serde_json::Error> {
         self.threads.unit = number;
         let line: JsonFields = serde_json::from_str(line)?;
-        let session = line.get("sessionId").and_then(string);
+        let session = line.string("sessionId");
         // The first id counts; later lines repeat it.
         self.id = self.id.take().or(session);
         let (Some(type_name), Some(data)) = (line.text("type"), line.fields("data")) else {
@@ -46,9 +46,9 @@ impl CopilotSession {
     fn event(&mut self, type_name: &str, line: &JsonFields<'_>, data: &JsonFields<'_>) {
         match type_name {
             "session.start" => {
-                let id = data.get("sessionId").and_then(string);
+                let id = data.string("sessionId");
                 self.id = self.id.take().or(id);
-                let model = data.get("selectedModel").and_then(string);
+                let model = data.string("selectedModel");
                 self.thread(data).conversation.model = model;
             }
             "system.message" => self.plain(Role::System, line, data),
@@ -64,7 +64,7 @@ impl CopilotSession {
         // The text that was sent comes first; the other one is what the user typed.
         let sent = ["transformedContent", "content"]
             .into_iter()
-            .find_map(|name| data.get(name).and_then(string));
+            .find_map(|name| data.string(name));
         if let Some(text) = sent {
             let mut message = Message::new(role, vec![Part::text(text)]);
             private_marks::apply(line, [&mut message]);
@@ -74,8 +74,8 @@ impl CopilotSession {
 
     fn answer(&mut self, data: &JsonFields<'_>) {
         let mut parts = Vec::new();
-        let text = data.get("reasoningText").and_then(string);
-        let seal = data.get("reasoningOpaque").and_then(string);
+        let text = data.string("reasoningText");
+        let seal = data.string("reasoningOpaque");
         if text.is_some() || seal.is_some() {
             parts.push(Part::Reasoning(Reasoning {
                 text: text.unwrap_or_default(),
@@ -83,18 +83,18 @@ impl CopilotSession {
                 extra: Vec::new(),
             }));
         }
-        let text = data.get("content").and_then(string);
+        let text = data.string("content");
         parts.extend(text.filter(|text| !text.is_empty()).map(Part::text));
         let calls = data.list("toolRequests").unwrap_or_default();
         parts.extend(calls.into_iter().filter_map(call));
-        let model = data.get("model").and_then(string);
+        let model = data.string("model");
         let thread = self.thread(data);
         thread.conversation.model = model.or(thread.conversation.model.take());
         thread.push(Message::new(Role::Assistant, parts));
     }
 
     fn compacted(&mut self, data: &JsonFields<'_>) {
-        let summary = data.get("summaryContent").and_then(string);
+        let summary = data.string("summaryContent");
         let thread = self.thread(data);
         if let Some(summary) = summary {
             thread.compacted();
@@ -104,7 +104,7 @@ impl CopilotSession {
 
     /// The thread of an event: a sub-agent is named after the call that started it.
     fn thread(&mut self, data: &JsonFields<'_>) -> &mut Thread {
-        let agent = data.get("parentToolCallId").and_then(string);
+        let agent = data.string("parentToolCallId");
         self.threads.of(TranscriptForm::CopilotCli, agent)
     }
 }
@@ -112,23 +112,17 @@ impl CopilotSession {
 fn call(raw: &RawValue) -> Option<Part> {
     let fields = json::fields(raw)?;
     let arguments = fields.get("arguments");
-    let arguments = arguments.map(|raw| string(raw).unwrap_or_else(|| raw.get().to_owned()));
     Some(Part::Call(Call::new(
-        fields.get("toolCallId").and_then(string)?,
-        fields.get("name").and_then(string).unwrap_or_default(),
-        arguments.unwrap_or_default(),
+        fields.string("toolCallId")?,
+        fields.string("name").unwrap_or_default(),
+        arguments.map(json::plain).unwrap_or_default(),
     )))
 }
 
 fn output(data: &JsonFields<'_>) -> Message {
-    let id = data.get("toolCallId").and_then(string).unwrap_or_default();
-    let shown = data
-        .fields("result")
-        .and_then(|r| r.get("content").and_then(string));
-    let failed = || {
-        data.fields("error")
-            .and_then(|e| e.get("message").and_then(string))
-    };
+    let id = data.string("toolCallId").unwrap_or_default();
+    let shown = data.fields("result").and_then(|r| r.string("content"));
+    let failed = || data.fields("error").and_then(|e| e.string("message"));
     let text = shown.or_else(failed).unwrap_or_default();
     let mut output = Output::new(id, text);
     output.is_error = data.get("success").is_some_and(|raw| raw.get() == "false");

@@ -44,18 +44,14 @@ fn object(outer: &JsonFields<'_>) -> Option<Conversation> {
 /// Records the names of the conversation and of its model.
 fn name(read: &mut Conversation, outer: &JsonFields<'_>, fields: &JsonFields<'_>) {
     let names = ["id", "custom_id", "conversation_id", "session_id"];
-    let id = |fields: &JsonFields<'_>| {
-        names
-            .iter()
-            .find_map(|name| fields.get(name).and_then(string))
-    };
+    let id = |fields: &JsonFields<'_>| names.iter().find_map(|name| fields.string(name));
     read.id = read.id.take().or_else(|| id(outer)).or_else(|| id(fields));
     read.model = read.model.take().or_else(|| model(fields));
 }
 
 fn model(fields: &JsonFields<'_>) -> Option<String> {
-    let noted = || fields.fields("meta")?.get("model").and_then(string);
-    fields.get("model").and_then(string).or_else(noted)
+    let noted = || fields.fields("meta")?.string("model");
+    fields.string("model").or_else(noted)
 }
 
 /// A bare list: of messages, or of Responses entries.
@@ -67,16 +63,14 @@ fn list(
     if entries.is_empty() || !entries.iter().all(known) {
         return Ok(None);
     }
-    Ok(Some(
-        match dialect_of(&entries).unwrap_or(TranscriptForm::Chat) {
-            TranscriptForm::Responses => {
-                let mut read = Conversation::new(TranscriptForm::Responses);
-                read.messages = gather(serde_json::from_str(text)?);
-                read
-            }
-            form => conversation_of(entries, form),
-        },
-    ))
+    Ok(Some(match dialect_of(&entries).unwrap_or_default() {
+        TranscriptForm::Responses => {
+            let mut read = Conversation::new(TranscriptForm::Responses);
+            read.messages = responses::gather(serde_json::from_str(text)?);
+            read
+        }
+        form => conversation_of(entries, form),
+    }))
 }
 
 fn request(fields: &JsonFields<'_>, entries: Vec<JsonFields<'_>>) -> Conversation {
@@ -121,25 +115,17 @@ fn conversation_of(entries: Vec<JsonFields<'_>>, form: TranscriptForm) -> Conver
 
 fn responses_input(fields: &JsonFields<'_>, input: &RawValue) -> Option<Conversation> {
     let mut read = Conversation::new(TranscriptForm::Responses);
-    let instructions = fields.get("instructions").and_then(string);
+    let instructions = fields.string("instructions");
     read.messages
         .extend(instructions.map(responses::instructions));
     match json::list(input) {
-        Some(entries) => read.messages.extend(gather(entries)),
+        Some(entries) => read.messages.extend(responses::gather(entries)),
         None => read
             .messages
             .push(trimtab_model::Message::user(string(input)?)),
     }
     read.tools = tools(fields);
     Some(read)
-}
-
-fn gather(entries: Vec<&RawValue>) -> Vec<trimtab_model::Message> {
-    let mut gatherer = responses::MessageGatherer::default();
-    for entry in entries {
-        gatherer.push(entry);
-    }
-    gatherer.messages
 }
 
 fn tools(fields: &JsonFields<'_>) -> Vec<RawJson> {

@@ -1,19 +1,23 @@
 //! Errors of reading a transcript.
 
-use std::fmt;
 use std::io;
+
+use thiserror::Error;
 
 use super::TranscriptForm;
 
 /// The reasons why a transcript could not be read.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ReadError {
     /// Reading the bytes failed.
-    Io(io::Error),
+    #[error("cannot read: {0}")]
+    Io(#[from] io::Error),
     /// It is empty.
+    #[error("empty: there is no conversation in it")]
     Empty,
     /// It is not JSON.
+    #[error("broken JSON: {message}")]
     Syntax {
         /// Line in the file, from 1.
         line: u64,
@@ -23,6 +27,7 @@ pub enum ReadError {
         message: String,
     },
     /// It is not UTF-8.
+    #[error("not UTF-8 text")]
     Utf8 {
         /// Line in the file, from 1.
         line: u64,
@@ -30,6 +35,7 @@ pub enum ReadError {
         column: u64,
     },
     /// It is JSON, but in no known form.
+    #[error("JSON, but not a transcript in a form that is understood")]
     Form {
         /// Line in the file, from 1.
         line: u64,
@@ -78,35 +84,6 @@ impl ReadError {
             column: u64::try_from(error.column()).unwrap_or(1).max(1),
             message: message.to_owned(),
         }
-    }
-}
-
-impl fmt::Display for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io(error) => write!(f, "cannot read: {error}"),
-            Self::Empty => f.write_str("empty: there is no conversation in it"),
-            Self::Syntax { message, .. } => write!(f, "broken JSON: {message}"),
-            Self::Utf8 { .. } => f.write_str("not UTF-8 text"),
-            Self::Form { .. } => {
-                f.write_str("JSON, but not a transcript in a form that is understood")
-            }
-        }
-    }
-}
-
-impl std::error::Error for ReadError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Io(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-impl From<io::Error> for ReadError {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
     }
 }
 

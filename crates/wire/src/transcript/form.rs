@@ -9,10 +9,11 @@ use super::atif;
 use crate::json::{self, JsonFields, JsonType, type_of};
 
 /// The form of a transcript.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TranscriptForm {
     /// Chat Completions messages.
+    #[default]
     Chat,
     /// A Messages request.
     Messages,

@@ -6,13 +6,14 @@
 use std::collections::{HashMap, HashSet};
 
 use serde_json::value::RawValue;
-use trimtab_model::{Call, Message, Opaque, Output, Part, Role, work};
+use trimtab_model::{Call, Message, Output, Part, Role, work};
 
 use super::private_marks;
 use super::reader::TranscriptLog;
 use super::thread::{MessageOrigin, ReadConversation, thought, usage_inside};
 use super::{Conversation, TranscriptForm};
-use crate::json::{self, JsonFields, JsonType, owned, string, type_of};
+use crate::json::{self, JsonFields, JsonType, string, type_of};
+use crate::raw_part;
 
 /// A session being read.
 #[derive(Default)]
@@ -37,10 +38,7 @@ struct GeminiEntry {
 impl TranscriptLog for GeminiSession {
     fn line(&mut self, number: usize, line: &str) -> Result<(), serde_json::Error> {
         let fields: JsonFields = serde_json::from_str(line)?;
-        self.id = self
-            .id
-            .take()
-            .or_else(|| fields.get("sessionId").and_then(string));
+        self.id = self.id.take().or_else(|| fields.string("sessionId"));
         let set = fields.fields("$set");
         if let Some(all) = set.and_then(|set| set.list("messages")) {
             self.start_over(number, all);
@@ -69,12 +67,7 @@ impl TranscriptLog for GeminiSession {
         }
         let (messages, origins) = in_order(entries);
         read.messages = messages;
-        let some = !read.messages.is_empty();
-        let read = ReadConversation {
-            conversation: read,
-            origins,
-        };
-        some.then_some(read).into_iter().collect()
+        Vec::from_iter(ReadConversation::unless_empty(read, origins))
     }
 }
 
@@ -84,7 +77,7 @@ pub(super) fn document(
     messages: &[JsonFields<'_>],
 ) -> Option<Conversation> {
     let mut session = GeminiSession {
-        id: fields.get("sessionId").and_then(string),
+        id: fields.string("sessionId"),
         ..GeminiSession::default()
     };
     for (number, entry) in messages.iter().enumerate() {
@@ -111,7 +104,7 @@ impl GeminiSession {
         let mut entry = match fields.text("type").unwrap_or_default().as_ref() {
             "user" => user(fields),
             "gemini" => {
-                let model = fields.get("model").and_then(string);
+                let model = fields.string("model");
                 self.model = model.or(self.model.take());
                 answer(fields)
             }
@@ -119,7 +112,7 @@ impl GeminiSession {
         };
         private_marks::apply(fields, &mut entry.messages);
         entry.units.push(unit);
-        let id = fields.get("id").and_then(string);
+        let id = fields.string("id");
         let known = id.as_ref().and_then(|id| self.places.get(id)).copied();
         if let Some(earlier) = known.and_then(|at| self.entries.get_mut(at)) {
             // Avoids copying the longer list.
@@ -169,24 +162,21 @@ fn parts_of(fields: &JsonFields<'_>) -> Vec<Part> {
 
 fn part(raw: &RawValue) -> Part {
     let fields = json::fields(raw).unwrap_or_default();
-    if let Some(text) = fields.get("text").and_then(string) {
+    if let Some(text) = fields.string("text") {
         return Part::text(text);
     }
     match fields.fields("functionResponse") {
         Some(response) => Part::Output(output(&response)),
-        None => Part::Opaque(Opaque {
-            type_name: fields.names().next().unwrap_or_default().to_owned(),
-            raw: owned(raw),
-        }),
+        None => raw_part::opaque(fields.names().next().unwrap_or_default(), raw),
     }
 }
 
 fn output(response: &JsonFields<'_>) -> Output {
-    let text = |name: &str| response.get(name).and_then(string).unwrap_or_default();
+    let text = |name: &str| response.string(name).unwrap_or_default();
     let given = response.fields("response").unwrap_or_default();
     let said = ["output", "error"]
         .into_iter()
-        .find_map(|name| given.get(name).and_then(string));
+        .find_map(|name| given.string(name));
     let whole = || response.get("response").map(|raw| raw.get().to_owned());
     let mut output = Output::new(text("id"), said.or_else(whole).unwrap_or_default());
     output.tool = Some(text("name"));
@@ -201,7 +191,7 @@ fn answer(fields: &JsonFields<'_>) -> GeminiEntry {
         .into_iter()
         .filter_map(|raw| {
             let fields = json::fields(raw)?;
-            let text = |name| fields.get(name).and_then(string).unwrap_or_default();
+            let text = |name| fields.string(name).unwrap_or_default();
             Some(format!("{}\n{}", text("subject"), text("description")))
         })
         .collect();
@@ -214,7 +204,7 @@ fn answer(fields: &JsonFields<'_>) -> GeminiEntry {
         let Some(call) = json::fields(raw) else {
             continue;
         };
-        let text = |name| call.get(name).and_then(string).unwrap_or_default();
+        let text = |name| call.string(name).unwrap_or_default();
         let arguments = call.get("args").map_or("{}", RawValue::get);
         parts.push(Part::Call(Call::new(text("id"), text("name"), arguments)));
         let given = call.list("result").unwrap_or_default();

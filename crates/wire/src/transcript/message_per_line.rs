@@ -43,7 +43,7 @@ impl TranscriptLog for MessagePerLine {
     }
 
     fn finish(self: Box<Self>) -> Vec<ReadConversation> {
-        let mut read = Conversation::new(self.form.unwrap_or(TranscriptForm::Chat));
+        let mut read = Conversation::new(self.form.unwrap_or_default());
         read.messages = self.gatherer.messages;
         vec![ReadConversation {
             conversation: read,

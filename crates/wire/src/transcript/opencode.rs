@@ -4,14 +4,13 @@
 //! introduced by a `step-start`.
 
 use serde_json::value::RawValue;
-use trimtab_model::{
-    Call, Media, MediaKind, Message, MessageKind, Opaque, Output, Part, Role, Usage,
-};
+use trimtab_model::{Call, MediaKind, Message, MessageKind, Output, Part, Role, Usage};
 
 use super::private_marks;
 use super::thread::{MessageOrigin, ReadConversation};
 use super::{Conversation, TranscriptForm};
-use crate::json::{self, JsonFields, owned, string};
+use crate::json::{self, JsonFields};
+use crate::raw_part;
 
 /// Internal notes of opencode in a message, which are never sent.
 const OWN: [&str; 7] = [
@@ -31,12 +30,12 @@ pub(super) fn read(
 ) -> Option<ReadConversation> {
     let info = fields.fields("info")?;
     let mut read = Conversation::new(TranscriptForm::OpenCode);
-    read.id = info.get("id").and_then(string);
+    read.id = info.string("id");
     let mut origins = Vec::new();
     for (unit, entry) in messages.iter().enumerate() {
         let first = read.messages.len();
         let info = entry.fields("info")?;
-        let model = info.get("modelID").and_then(string);
+        let model = info.string("modelID");
         read.model = model.or(read.model.take());
         let parts = entry.list("parts").unwrap_or_default();
         if info.text("role").is_some_and(|role| role == "assistant") {
@@ -85,7 +84,7 @@ fn answer(info: &JsonFields<'_>, parts: &[&RawValue], messages: &mut Vec<Message
     if let Some(last) = added.rev().find(|message| message.role == Role::Assistant) {
         // The figures of a message are those of its last answer.
         last.meta.usage = info.fields("tokens").map(|tokens| usage(&tokens));
-        last.meta.stop_reason = info.get("finish").and_then(string);
+        last.meta.stop_reason = info.string("finish");
         last.meta.kind = info.is_true("summary").then_some(MessageKind::Summary);
     }
 }
@@ -104,29 +103,19 @@ fn close(message: Message, outputs: &mut Vec<Part>, messages: &mut Vec<Message>)
 fn said(raw: &RawValue) -> Option<Part> {
     let fields = json::fields(raw)?;
     let type_name = fields.text("type")?;
+    let mime = || fields.text("mime");
+    let is_image = || mime().is_some_and(|mime| mime.starts_with("image/"));
     match type_name.as_ref() {
-        "text" => fields.get("text").and_then(string).map(Part::text),
-        "reasoning" => fields.get("text").and_then(string).map(Part::reasoning),
+        "text" => fields.string("text").map(Part::text),
+        "reasoning" => fields.string("text").map(Part::reasoning),
         own if OWN.contains(&own) => None,
-        "file"
-            if fields
-                .text("mime")
-                .is_some_and(|mime| mime.starts_with("image/")) =>
-        {
-            Some(Part::Media(Media {
-                kind: MediaKind::Image,
-                raw: owned(raw),
-            }))
-        }
-        other => Some(Part::Opaque(Opaque {
-            type_name: other.to_owned(),
-            raw: owned(raw),
-        })),
+        "file" if is_image() => Some(raw_part::media(MediaKind::Image, raw)),
+        other => Some(raw_part::opaque(other, raw)),
     }
 }
 
 fn call(fields: &JsonFields<'_>) -> Call {
-    let text = |name: &str| fields.get(name).and_then(string).unwrap_or_default();
+    let text = |name: &str| fields.string(name).unwrap_or_default();
     let state = fields.fields("state").unwrap_or_default();
     let arguments = state.get("input").map_or("{}", RawValue::get);
     Call::new(text("callID"), text("tool"), arguments)
@@ -137,9 +126,9 @@ fn output(fields: &JsonFields<'_>) -> Option<Part> {
     let state = fields.fields("state")?;
     let failed = state.text("status")? == "error";
     let name = if failed { "error" } else { "output" };
-    let text = state.get(name).and_then(string)?;
-    let mut output = Output::new(fields.get("callID").and_then(string)?, text);
-    output.tool = fields.get("tool").and_then(string);
+    let text = state.string(name)?;
+    let mut output = Output::new(fields.string("callID")?, text);
+    output.tool = fields.string("tool");
     output.is_error = failed;
     Some(Part::Output(output))
 }

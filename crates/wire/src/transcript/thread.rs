@@ -26,8 +26,22 @@ pub(super) struct ReadConversation {
     pub(super) origins: Vec<MessageOrigin>,
 }
 
+impl ReadConversation {
+    /// The conversation, unless it is empty.
+    pub(super) fn unless_empty(
+        conversation: Conversation,
+        origins: Vec<MessageOrigin>,
+    ) -> Option<Self> {
+        let some = !conversation.messages.is_empty();
+        some.then_some(Self {
+            conversation,
+            origins,
+        })
+    }
+}
+
 /// A growing conversation of a log.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Thread {
     /// The conversation so far.
     pub(super) conversation: Conversation,
@@ -42,9 +56,7 @@ impl Thread {
     fn new(form: TranscriptForm) -> Self {
         Self {
             conversation: Conversation::new(form),
-            places: HashMap::new(),
-            origins: Vec::new(),
-            unit: 0,
+            ..Self::default()
         }
     }
 
@@ -127,19 +139,15 @@ impl Threads {
             .map(|(name, thread)| (Some(name), thread));
         main.into_iter()
             .chain(side)
-            .map(|(name, thread)| {
+            .filter_map(|(name, thread)| {
                 let mut conversation = thread.conversation;
                 // A sub-agent has no session id of its own.
                 conversation.id = match (session, name) {
                     (Some(session), Some(name)) => Some(format!("{session}/{name}")),
                     (session, name) => name.or_else(|| session.map(str::to_owned)),
                 };
-                ReadConversation {
-                    conversation,
-                    origins: thread.origins,
-                }
+                ReadConversation::unless_empty(conversation, thread.origins)
             })
-            .filter(|read| !read.conversation.messages.is_empty())
             .collect()
     }
 }

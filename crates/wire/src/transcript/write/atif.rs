@@ -5,8 +5,8 @@
 use trimtab_model::{Call, Message, Output, Part, Role};
 
 use super::form_writer::{CallNames, FormWriter, NewMessage, with_outputs};
-use super::patch::{JsonPatch, copied};
-use crate::json::{self, JsonFields, ObjectWriter, array, quoted, string};
+use super::patch::{JsonPatch, with_copied};
+use crate::json::{self, JsonFields, ObjectWriter, array, quoted};
 use crate::transcript::private_marks;
 
 /// The fields that a message determines.
@@ -37,7 +37,7 @@ impl FormWriter for AtifWriter {
         let mut patch = JsonPatch::new(unit);
         for result in &results {
             let result = json::fields(result)?;
-            let id = result.get("source_call_id").and_then(string);
+            let id = result.string("source_call_id");
             let is_shown = |output: &&&Output| match &id {
                 Some(id) => output.call_id == *id,
                 // The call id is optional in this format. A single result can only belong to the
@@ -97,24 +97,8 @@ fn step(new: &NewMessage<'_>, source: &str, outputs: &[&Output]) -> String {
     let extra = mark.map(|mark| ObjectWriter::new().raw(private_marks::FIELD, &mark).end());
     let old_extra = || Some(like.get("extra").filter(|_| same)?.get().to_owned());
     let extra = extra.or_else(old_extra);
-    let own = step.maybe("extra", extra).end();
-    let rest = copied(&like, kept).end();
     // Fields that a message determines are written anew; all others are copied from the old step.
-    joined(&own, &rest)
-}
-
-/// One object with the fields of both.
-fn joined(one: &str, other: &str) -> String {
-    let inner = other
-        .strip_prefix('{')
-        .and_then(|rest| rest.strip_suffix('}'));
-    match (
-        one.strip_suffix('}'),
-        inner.filter(|inner| !inner.trim().is_empty()),
-    ) {
-        (Some(head), Some(inner)) => format!("{head},{inner}}}"),
-        _ => one.to_owned(),
-    }
+    with_copied(step.maybe("extra", extra), &like, kept).end()
 }
 
 /// The text of a message without its reasoning.

@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use serde_json::value::RawValue;
 use trimtab_model::{Message, MessageKind, Output, Part, Role};
 
-use super::form_writer::{CallNames, FormWriter, NewMessage, name};
+use super::form_writer::{CallNames, FormWriter, NewMessage, name, output_of};
 use super::patch::{JsonPatch, copied};
-use crate::json::{self, JsonFields, array, quoted, string};
+use crate::json::{self, JsonFields, array, quoted};
 use crate::messages::write_part;
 use crate::transcript::private_marks;
 
@@ -74,11 +74,9 @@ fn show_part(raw: &RawValue, outputs: &[&Output], patch: &mut JsonPatch<'_>) {
     let Some(part) = json::fields(raw) else {
         return;
     };
-    let id = part.get("tool_use_id").and_then(string);
-    let shown = outputs
-        .iter()
-        .find(|output| Some(&output.call_id) == id.as_ref());
-    let Some(shown) = shown else { return };
+    let Some(shown) = output_of(outputs, &part, "tool_use_id") else {
+        return;
+    };
     let written = write_part(&Part::Output(Output::clone(shown)));
     let content = json::pick(&written, ["content"]).and_then(|[content]| content);
     let content = content.unwrap_or("\"\"");
@@ -102,7 +100,7 @@ impl ClaudeCodeWriter {
         } else {
             object.raw("parentUuid", "null")
         };
-        let own = fields.get("uuid").and_then(string);
+        let own = fields.string("uuid");
         // A message that becomes two lines may use its old id only once.
         let own = own.filter(|uuid| new.is_old() && self.used.insert(uuid.clone()));
         let uuid = own.unwrap_or_else(|| name(like, new.number, new.message));

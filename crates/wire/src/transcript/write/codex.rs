@@ -3,9 +3,9 @@
 use serde_json::value::RawValue;
 use trimtab_model::{Message, Output, Part, RawJson, Role};
 
-use super::form_writer::{CallNames, FormWriter, NewMessage, name};
+use super::form_writer::{CallNames, FormWriter, NewMessage, name, output_of};
 use super::patch::{JsonPatch, copied};
-use crate::json::{self, JsonFields, quoted, string, type_of};
+use crate::json::{self, JsonFields, quoted, type_of};
 use crate::responses::{write_input, write_instructions};
 use crate::transcript::private_marks;
 
@@ -36,9 +36,7 @@ fn show_entry(entry: &RawValue, outputs: &[&Output], patch: &mut JsonPatch<'_>) 
     let Some(fields) = json::fields(entry) else {
         return;
     };
-    let id = fields.get("call_id").and_then(string);
-    let mut known = outputs.iter();
-    let shown = known.find(|output| Some(&output.call_id) == id.as_ref());
+    let shown = output_of(outputs, &fields, "call_id");
     let (Some(shown), Some(value)) = (shown, fields.get("output")) else {
         return;
     };

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use trimtab_model::{Call, Message, Output, Part, RawJson, Role};
 
-use super::form_writer::{CallNames, FormWriter, NewMessage, name};
+use super::form_writer::{CallNames, FormWriter, NewMessage, name, output_of};
 use super::patch::{JsonPatch, copied};
-use crate::json::{JsonFields, ObjectWriter, array, quoted, string};
+use crate::json::{JsonFields, ObjectWriter, array, quoted};
 use crate::transcript::private_marks;
 
 /// The rewritten fields of an answer.
@@ -39,8 +39,7 @@ impl FormWriter for CopilotWriter {
     fn show(&self, unit: &str, outputs: &[&Output]) -> Option<String> {
         let fields = serde_json::from_str::<JsonFields<'_>>(unit).ok()?;
         let data = fields.fields("data")?;
-        let id = data.get("toolCallId").and_then(string)?;
-        let shown = outputs.iter().find(|output| output.call_id == id)?;
+        let shown = output_of(outputs, &data, "toolCallId")?;
         let (result, error) = (data.fields("result"), data.fields("error"));
         let shown_in = |fields: &JsonFields<'_>, name: &str| fields.text(name).is_some();
         // A failed call has its text in `error` instead.
@@ -109,7 +108,7 @@ impl CopilotWriter {
         data: &str,
         at: usize,
     ) -> String {
-        let own = like.get("id").and_then(string);
+        let own = like.string("id");
         let own = own.filter(|id| new.is_old() && self.used.insert(id.clone()));
         let made = || name(&format!("{at}{}", new.like()), new.number, new.message);
         let mark =

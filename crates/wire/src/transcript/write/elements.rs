@@ -3,8 +3,7 @@
 use serde_json::value::RawValue;
 
 use super::form_writer::FormWriter;
-use super::lay_out_all;
-use super::layout::{END, UnitFate};
+use super::layout::{END, UnitFate, lay_out};
 use super::patch::JsonPatch;
 use crate::json;
 use crate::splice::SentMessage;
@@ -20,7 +19,7 @@ pub(super) fn write(
 ) -> Vec<u8> {
     let elements: Vec<&str> = json::elements(list.get()).collect();
     let unit = |number: usize| elements.get(number).copied().unwrap_or("{}");
-    let laid = lay_out_all(reads, windows, &unit, pen);
+    let laid = lay_out(reads, windows, &unit, pen);
     let mut kept: Vec<String> = Vec::new();
     for (number, element) in elements.iter().enumerate() {
         kept.extend(laid.new.get(&number).into_iter().flatten().cloned());

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use trimtab_model::{Call, Message, Output, RawJson, Role};
 
-use crate::json::ObjectWriter;
+use crate::json::{JsonFields, ObjectWriter};
 
 /// A message that must be written, because it is ours or because it changed.
 pub(super) struct NewMessage<'a> {
@@ -72,6 +72,17 @@ pub(super) fn with_outputs<'r, 'a>(
         let outputs = run.iter().skip(at + 1).take_while(is_output);
         (new, outputs.flat_map(|new| new.message.outputs()).collect())
     })
+}
+
+/// The output of the call that a field names.
+pub(super) fn output_of<'o>(
+    outputs: &[&'o Output],
+    fields: &JsonFields<'_>,
+    id: &str,
+) -> Option<&'o Output> {
+    let id = fields.text(id)?;
+    let mut outputs = outputs.iter().copied();
+    outputs.find(|output| output.call_id == id)
 }
 
 /// The arguments of a call as JSON. Text that is not JSON becomes the field of an object.

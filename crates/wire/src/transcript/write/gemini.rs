@@ -5,7 +5,7 @@ use trimtab_model::{Call, Message, Output, Part, Role};
 
 use super::form_writer::{CallNames, FormWriter, NewMessage, arguments, name};
 use super::patch::{JsonPatch, copied};
-use crate::json::{self, JsonFields, JsonType, ObjectWriter, array, quoted, string, type_of};
+use crate::json::{self, JsonFields, JsonType, ObjectWriter, array, quoted, type_of};
 use crate::transcript::private_marks;
 
 /// The rewritten fields of an entry.
@@ -68,7 +68,7 @@ impl FormWriter for GeminiWriter {
 fn show_part(raw: &RawValue, outputs: &[&Output], patch: &mut JsonPatch<'_>) {
     let response = json::fields(raw).and_then(|part| part.fields("functionResponse"));
     let Some(response) = response else { return };
-    let id = response.get("id").and_then(string).unwrap_or_default();
+    let id = response.string("id").unwrap_or_default();
     let shown = outputs.iter().find(|output| output.call_id == id);
     let (Some(shown), Some(value)) = (shown, response.get("response")) else {
         return;
@@ -104,7 +104,7 @@ impl GeminiWriter {
         let object = copied(&fields, |name| {
             (old && !WRITTEN.contains(&name)) || name == "timestamp"
         });
-        let own = fields.get("id").and_then(string);
+        let own = fields.string("id");
         let own = own.filter(|id| old && self.used.insert(id.clone()));
         let id = own.unwrap_or_else(|| name(like, new.number, new.message));
         let object = object.text("id", &id);

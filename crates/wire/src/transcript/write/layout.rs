@@ -1,8 +1,8 @@
 //! Decides which units of a file stay or go, and the positions of new ones.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use trimtab_model::{Message, Output, Part, Role, work};
+use trimtab_model::{DisjointSets, Message, Output, Part, Role};
 
 use super::form_writer::{CallNames, FormWriter, NewMessage};
 use crate::splice::SentMessage;
@@ -21,29 +21,66 @@ pub(super) enum UnitFate {
     Rewritten,
 }
 
-/// The layout of a conversation.
+/// The layout of a file.
 #[derive(Debug, Default)]
 pub(super) struct TranscriptLayout {
-    /// The fate of each unit with a message of the conversation.
-    pub(super) fates: BTreeMap<usize, UnitFate>,
+    /// The fate of each unit with a message of a changed conversation.
+    fates: BTreeMap<usize, UnitFate>,
     /// New units, by the unit before which they are inserted; the last may be the end.
     pub(super) new: BTreeMap<usize, Vec<String>>,
+    /// The units of unchanged conversations.
+    others: BTreeSet<usize>,
 }
 
 /// The position after all units.
 pub(super) const END: usize = usize::MAX;
 
-/// Lays out `sent` over the units of a file.
+impl TranscriptLayout {
+    /// The fate of a unit. A unit without messages goes if its neighbours do.
+    pub(super) fn fate(&self, unit: usize) -> UnitFate {
+        if let Some(fate) = self.fates.get(&unit) {
+            return fate.clone();
+        }
+        if self.others.contains(&unit) {
+            return UnitFate::Kept;
+        }
+        let before = self.fates.range(..unit).next_back();
+        let after = self.fates.range(unit..).next();
+        let is_gone =
+            |found: Option<(&usize, &UnitFate)>| matches!(found, Some((_, UnitFate::Removed)));
+        let behind_all = after.is_none();
+        // Snapshots and notes between removed messages would refer to something that is gone.
+        if is_gone(before) && (is_gone(after) || behind_all) {
+            UnitFate::Removed
+        } else {
+            UnitFate::Kept
+        }
+    }
+}
+
+/// Lays out the new windows of the conversations over the units of their file.
 pub(super) fn lay_out<'a>(
-    read: &'a ReadConversation,
-    sent: &'a [SentMessage],
-    unit: impl Fn(usize) -> &'a str,
+    reads: &'a [ReadConversation],
+    windows: &'a [Vec<SentMessage>],
+    unit: &impl Fn(usize) -> &'a str,
     pen: &mut dyn FormWriter,
 ) -> TranscriptLayout {
-    let plan = LayoutPlan::new(read, sent, pen.joins_outputs());
-    let fates = plan.fates(&unit, pen);
-    let new = plan.written(&fates, &unit, pen);
-    TranscriptLayout { fates, new }
+    let mut laid = TranscriptLayout::default();
+    for (at, read) in reads.iter().enumerate() {
+        // Without a new window the conversation stays, also if others in the same file change.
+        let Some(sent) = windows.get(at) else {
+            let units = read.origins.iter().map(|origin| origin.unit);
+            laid.others.extend(units);
+            continue;
+        };
+        let plan = LayoutPlan::new(read, sent, pen.joins_outputs());
+        let fates = plan.fates(unit, pen);
+        for (before, texts) in plan.written(&fates, unit, pen) {
+            laid.new.entry(before).or_default().extend(texts);
+        }
+        laid.fates.extend(fates);
+    }
+    laid
 }
 
 struct LayoutPlan<'a> {
@@ -296,38 +333,15 @@ fn is_sent(count: usize, sent: &[SentMessage]) -> Vec<bool> {
 
 /// For each message, the first one with which it shares a unit, directly or through others.
 fn groups(units: &[Vec<usize>]) -> Vec<usize> {
-    let mut before: Vec<usize> = (0..units.len()).collect();
+    let mut sets = DisjointSets::new(units.len());
     let mut of_unit: HashMap<usize, usize> = HashMap::new();
     for (message, units) in units.iter().enumerate() {
         for unit in units {
-            let other = *of_unit.entry(*unit).or_insert(message);
-            let (one, two) = (first_of(&mut before, other), first_of(&mut before, message));
-            // The smaller number becomes the root, so that a group is named by its first message.
-            if let Some(later) = before.get_mut(one.max(two)) {
-                *later = one.min(two);
-            }
+            sets.join(*of_unit.entry(*unit).or_insert(message), message);
         }
     }
-    (0..units.len())
-        .map(|message| first_of(&mut before, message))
-        .collect()
-}
-
-/// Follows `before` to the first message of a group, with path compression.
-fn first_of(before: &mut [usize], message: usize) -> usize {
-    let mut at = message;
-    loop {
-        work::step(1);
-        let next = before.get(at).copied().unwrap_or(at);
-        if next == at {
-            return at;
-        }
-        let over = before.get(next).copied().unwrap_or(next);
-        if let Some(way) = before.get_mut(at) {
-            *way = over;
-        }
-        at = over;
-    }
+    let messages = 0..units.len();
+    messages.map(|message| sets.first_of(message)).collect()
 }
 
 /// The outputs with another view; none if more than that changed.

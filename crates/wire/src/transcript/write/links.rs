@@ -20,7 +20,7 @@ struct LastUnit {
 /// The id of a unit.
 pub(super) fn name_of(unit: &str, name: &str) -> Option<String> {
     let fields = serde_json::from_str::<JsonFields<'_>>(unit).ok()?;
-    fields.get(name).and_then(string)
+    fields.string(name)
 }
 
 /// Re-links parent ids after removals and insertions: a unit whose parent is gone, or that follows
@@ -35,7 +35,7 @@ pub(super) fn mend(
         let Ok(fields) = serde_json::from_str::<JsonFields<'_>>(&piece.text) else {
             continue;
         };
-        let Some(own) = fields.get(name).and_then(string) else {
+        let Some(own) = fields.string(name) else {
             continue;
         };
         let thread = thread(&fields);
@@ -67,6 +67,6 @@ fn thread(fields: &JsonFields<'_>) -> String {
         format!("side {agent}")
     });
     let data = fields.fields("data");
-    let parent = data.and_then(|data| data.get("parentToolCallId").and_then(string));
+    let parent = data.and_then(|data| data.string("parentToolCallId"));
     side.or(parent).unwrap_or_default()
 }

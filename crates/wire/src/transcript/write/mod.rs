@@ -18,55 +18,31 @@ mod opencode;
 mod opencode_parts;
 mod patch;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::fmt;
+use std::collections::HashSet;
 
-use super::thread::ReadConversation;
+use thiserror::Error;
+
 use super::{ReadError, TranscriptForm, TranscriptReader};
 use crate::splice::SentMessage;
 use form_writer::FormWriter;
-use layout::{END, TranscriptLayout, UnitFate, lay_out};
+use layout::{END, UnitFate, lay_out};
 use links::LinkedUnit;
 
 /// The reasons why a transcript could not be written.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum WriteError {
     /// The original cannot be read.
-    Read(ReadError),
+    #[error("{0}")]
+    Read(#[from] ReadError),
     /// A conversation has a form that cannot be changed without loss.
+    #[error("line {line} cannot be changed without loss: {why}")]
     Spelling {
         /// Line in the file, from 1.
         line: u64,
         /// The reason.
         why: String,
     },
-}
-
-impl fmt::Display for WriteError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Read(error) => error.fmt(f),
-            Self::Spelling { line, why } => {
-                write!(f, "line {line} cannot be changed without loss: {why}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for WriteError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Read(error) => Some(error),
-            Self::Spelling { .. } => None,
-        }
-    }
-}
-
-impl From<ReadError> for WriteError {
-    fn from(error: ReadError) -> Self {
-        Self::Read(error)
-    }
 }
 
 /// Writes a transcript in its own form with other messages.
@@ -127,7 +103,7 @@ pub fn write(original: &[u8], windows: &[Vec<SentMessage>]) -> Result<Vec<u8>, W
             .get(number.wrapping_sub(1))
             .map_or("", |line| line.trim())
     };
-    let laid = lay_out_all(&reads, windows, &unit, pen.as_mut());
+    let laid = lay_out(&reads, windows, &unit, pen.as_mut());
     let mut pieces = Vec::new();
     let mut gone = HashSet::new();
     for (at, line) in lines.iter().enumerate() {
@@ -181,62 +157,4 @@ fn joined(pieces: Vec<LinkedUnit>) -> Vec<u8> {
         bytes.extend_from_slice(piece.text.as_bytes());
     }
     bytes
-}
-
-/// The layout of all conversations of a file.
-struct FileLayout {
-    fates: BTreeMap<usize, UnitFate>,
-    new: BTreeMap<usize, Vec<String>>,
-    /// The units of unchanged conversations.
-    others: BTreeSet<usize>,
-}
-
-impl FileLayout {
-    /// The fate of a unit. A unit without messages goes if its neighbours do.
-    fn fate(&self, unit: usize) -> UnitFate {
-        if let Some(fate) = self.fates.get(&unit) {
-            return fate.clone();
-        }
-        if self.others.contains(&unit) {
-            return UnitFate::Kept;
-        }
-        let before = self.fates.range(..unit).next_back();
-        let after = self.fates.range(unit..).next();
-        let is_gone =
-            |found: Option<(&usize, &UnitFate)>| matches!(found, Some((_, UnitFate::Removed)));
-        let behind_all = after.is_none();
-        // Snapshots and notes between removed messages would refer to something that is gone.
-        if is_gone(before) && (is_gone(after) || behind_all) {
-            UnitFate::Removed
-        } else {
-            UnitFate::Kept
-        }
-    }
-}
-
-fn lay_out_all<'a>(
-    reads: &'a [ReadConversation],
-    windows: &'a [Vec<SentMessage>],
-    unit: &impl Fn(usize) -> &'a str,
-    pen: &mut dyn FormWriter,
-) -> FileLayout {
-    let mut laid = FileLayout {
-        fates: BTreeMap::new(),
-        new: BTreeMap::new(),
-        others: BTreeSet::new(),
-    };
-    for (at, read) in reads.iter().enumerate() {
-        // Without a new window the conversation stays, also if others in the same file change.
-        let Some(sent) = windows.get(at) else {
-            let units = read.origins.iter().map(|origin| origin.unit);
-            laid.others.extend(units);
-            continue;
-        };
-        let TranscriptLayout { fates, new } = lay_out(read, sent, unit, pen);
-        laid.fates.extend(fates);
-        for (before, texts) in new {
-            laid.new.entry(before).or_default().extend(texts);
-        }
-    }
-    laid
 }

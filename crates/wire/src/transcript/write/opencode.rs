@@ -5,10 +5,10 @@
 
 use trimtab_model::{Output, Role};
 
-use super::form_writer::{CallNames, FormWriter, NewMessage, name, with_outputs};
+use super::form_writer::{CallNames, FormWriter, NewMessage, name, output_of, with_outputs};
 use super::opencode_parts::{PartIds, parts};
 use super::patch::{JsonPatch, copied};
-use crate::json::{self, JsonFields, ObjectWriter, array, quoted, string};
+use crate::json::{self, JsonFields, ObjectWriter, array, quoted};
 use crate::transcript::private_marks;
 
 /// The number of leading digits of an id that encode its time; ids are ordered by them.
@@ -33,10 +33,7 @@ impl FormWriter for OpenCodeWriter {
             let Some(part) = json::fields(part) else {
                 continue;
             };
-            let id = part.get("callID").and_then(string);
-            let shown = outputs
-                .iter()
-                .find(|output| Some(&output.call_id) == id.as_ref());
+            let shown = output_of(outputs, &part, "callID");
             let (Some(shown), Some(state)) = (shown, part.fields("state")) else {
                 continue;
             };
@@ -65,7 +62,7 @@ impl OpenCodeWriter {
         let like = fields.fields("info").unwrap_or_default();
         let same = like.text("role").is_some_and(|own| own == role);
         let old = new.is_old() && same;
-        let own = like.get("id").and_then(string);
+        let own = like.string("id");
         // At another position the id would be out of order.
         let own = own.filter(|id| old && !new.has_moved && self.used.insert(id.clone()));
         let id = own.unwrap_or_else(|| made_id(new));
@@ -76,8 +73,12 @@ impl OpenCodeWriter {
             made_info(&like, role)
         };
         let info = info.text("role", role).text("id", &id);
-        let session = like.get("sessionID").and_then(string).unwrap_or_default();
-        let ids = PartIds::new(&id, &session, new.number);
+        let session = like.string("sessionID").unwrap_or_default();
+        let ids = PartIds {
+            message: &id,
+            session: &session,
+            number: new.number,
+        };
         let mark = private_marks::mark(new.message, new.behind).filter(|_| role == "user");
         ObjectWriter::new()
             .raw("info", &info.end())
@@ -91,7 +92,7 @@ impl OpenCodeWriter {
 fn made_id(new: &NewMessage<'_>) -> String {
     let near = new.near.and_then(|unit| {
         let fields = serde_json::from_str::<JsonFields<'_>>(unit).ok()?;
-        fields.fields("info")?.get("id").and_then(string)
+        fields.fields("info")?.string("id")
     });
     let digits = near.as_deref().and_then(|id| {
         let (_, id) = id.split_once('_')?;

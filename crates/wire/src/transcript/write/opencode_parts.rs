@@ -8,21 +8,15 @@ use crate::json::{JsonFields, ObjectWriter, quoted};
 
 /// Generates the ids of the parts of one message.
 pub(super) struct PartIds<'a> {
-    message: &'a str,
-    session: &'a str,
-    number: usize,
+    /// The id of the message.
+    pub(super) message: &'a str,
+    /// The id of the session.
+    pub(super) session: &'a str,
+    /// Distinguishes messages.
+    pub(super) number: usize,
 }
 
-impl<'a> PartIds<'a> {
-    /// For the parts of the message with this id; `number` distinguishes messages.
-    pub(super) fn new(message: &'a str, session: &'a str, number: usize) -> Self {
-        Self {
-            message,
-            session,
-            number,
-        }
-    }
-
+impl PartIds<'_> {
     /// Completes the part at `place` in its message. Parts are ordered by their ids.
     fn complete(&self, part: ObjectWriter, place: usize) -> String {
         let stem = self.message.split_once('_').map_or("", |(_, stem)| stem);

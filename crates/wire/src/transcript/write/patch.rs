@@ -44,12 +44,17 @@ impl<'a> JsonPatch<'a> {
 
 /// An object with some of the original fields of another one.
 pub(super) fn copied(fields: &JsonFields<'_>, take: impl Fn(&str) -> bool) -> ObjectWriter {
-    let mut object = ObjectWriter::new();
-    let names: Vec<&str> = fields.names().collect();
-    for name in names {
-        if take(name)
-            && let Some(value) = fields.get(name)
-        {
+    with_copied(ObjectWriter::new(), fields, take)
+}
+
+/// Adds some of the original fields of another object.
+pub(super) fn with_copied(
+    mut object: ObjectWriter,
+    fields: &JsonFields<'_>,
+    take: impl Fn(&str) -> bool,
+) -> ObjectWriter {
+    for name in fields.names().filter(|name| take(name)) {
+        if let Some(value) = fields.get(name) {
             object = object.raw(name, value.get());
         }
     }
