@@ -116,7 +116,7 @@ impl PlanReason {
 /// The decision for one call.
 ///
 /// An empty plan means: send the messages unchanged.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// Why it was made.
     pub reason: PlanReason,
@@ -144,11 +144,8 @@ impl Plan {
         Self {
             reason,
             edits,
-            tokens_before: 0,
-            tokens_after: 0,
             refs,
-            at: 0,
-            since: 0,
+            ..Self::default()
         }
     }
 

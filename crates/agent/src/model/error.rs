@@ -8,8 +8,6 @@ use trimtab_wire::overflow::{OverflowAction, OverflowVerdict};
 /// The event that did not happen in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitPhase {
-    /// A connection.
-    Connect,
     /// The first byte of an answer.
     FirstByte,
     /// More of an answer that has started.
@@ -19,7 +17,6 @@ pub enum WaitPhase {
 impl std::fmt::Display for WaitPhase {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Connect => "no connection",
             Self::FirstByte => "no answer",
             Self::More => "nothing more of the answer",
         })

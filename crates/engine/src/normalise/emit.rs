@@ -31,7 +31,7 @@ pub(super) struct Emitter<'a> {
     pub(super) ids: CallIds<'a>,
     /// Outputs that stay at their place behind the round, with the ids under which they are sent.
     pub(super) awaited: HashMap<PartPosition, String>,
-    has_beginning: bool,
+    pub(super) has_beginning: bool,
     /// True if nothing follows these slots in the window.
     pub(super) reaches_end: bool,
     pub(super) preceding: PrecedingMessages,
@@ -117,14 +117,6 @@ impl<'a> Emitter<'a> {
             }
             self.place_waiting();
         }
-    }
-
-    pub(super) fn has_begun(&self) -> bool {
-        self.has_beginning
-    }
-
-    pub(super) fn has_waiting(&self) -> bool {
-        !self.waiting.is_empty()
     }
 
     /// The written entries, and what must be known of them later, except for the calls.

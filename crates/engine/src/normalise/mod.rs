@@ -294,14 +294,14 @@ pub(crate) fn normalise_after(
         .any(|(_, answer)| *answer == OutputStatus::ReachesBack);
     let mut emitter = Emitter::new(options, settled, slots, &pairing, reach);
     emitter.run();
-    let waits = emitter.has_waiting();
+    let has_waiting = !emitter.waiting.is_empty();
     let (normalised, mut learnt) = emitter.into_parts();
     learnt.calls = answered(slots, &pairing);
     NormalisedTail {
         normalised,
         pairing,
         reaches_back,
-        has_waiting: waits,
+        has_waiting,
         learnt,
     }
 }

@@ -70,7 +70,7 @@ impl<'a> Emitter<'a> {
         let is_accepted =
             followed_as_it_came && (preceded_as_it_came || self.user_side_spoke_last());
         // Messages that wait must keep their order, so one that follows them waits, too.
-        !self.has_begun() || !self.waiting.is_empty() || !is_accepted
+        !self.has_beginning || !self.waiting.is_empty() || !is_accepted
     }
 
     /// True if the last message was of the user or a tool.
@@ -81,7 +81,7 @@ impl<'a> Emitter<'a> {
     /// True for an answer behind which the waiting system messages are written.
     pub(super) fn stands_before_waiting(&self, message: &Message) -> bool {
         let is_answer = message.role == Role::Assistant;
-        is_answer && self.has_waiting() && !self.user_side_spoke_last()
+        is_answer && !self.waiting.is_empty() && !self.user_side_spoke_last()
     }
 
     /// Writes the waiting system messages; those with content become one message.

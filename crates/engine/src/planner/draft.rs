@@ -159,11 +159,6 @@ impl CompactionDraft {
         self.plan(&Replacement::default())
     }
 
-    /// The length of the log when it was made.
-    pub fn length(&self) -> usize {
-        self.length
-    }
-
     /// The requests to a summariser of `dialect`, within its own window. `tokens` is our estimate;
     /// `tools` are the tokens of the tool definitions, which must accompany messages with calls.
     pub fn requests(

@@ -45,7 +45,7 @@ pub use timing::{
     may_summarise_outputs, should_warn, time_to_compact,
 };
 
-use trimtab_model::{Message, MessageKind, Part, Ref, Role, work};
+use trimtab_model::{Message, MessageKind, Part, Role, work};
 
 use crate::normalise::Slot;
 use crate::plan::{Edit, Plan, PlanReason};
@@ -85,7 +85,7 @@ impl PlanStep {
 /// A plan of `edits` that remove no slots.
 fn plan(conversation: &ConversationState<'_>, reason: PlanReason, edits: Vec<Edit>) -> Plan {
     let bound = conversation.policy.compaction.bound_reasoning;
-    plan_without(reason, edits, conversation.slots, &[], bound)
+    update_plan(Plan::new(reason, edits), conversation.slots, bound)
 }
 
 /// The same as a step, with a line for the user; none if there are no edits.
@@ -99,34 +99,16 @@ fn plan_step(
     (!plan.is_empty()).then_some(PlanStep::Plan(plan, note))
 }
 
-/// A plan of `edits` that remove the slots at `gone`. It names every ref among them, and removes
-/// reasoning that a provider would reject after a change.
-fn plan_without(
-    reason: PlanReason,
-    mut edits: Vec<Edit>,
-    slots: &[Slot],
-    gone: &[usize],
-    bound: BoundReasoning,
-) -> Plan {
-    if bound == BoundReasoning::Strip
-        && let Some(before) = bound_reasoning_after_edits(&edits, slots)
-    {
-        edits.push(Edit::StripReasoning { before });
-    }
-    let mut plan = Plan::new(reason, edits);
-    let hidden = gone.iter().filter_map(|at| slots.get(*at));
-    plan.name_refs(hidden.flat_map(|slot| refs(&slot.message)));
-    plan
-}
-
-/// Adapts a plan to a conversation that continued since it was made: signed reasoning that came
-/// meanwhile is also behind its changes.
+/// A plan that also removes signed reasoning behind its changes, which a provider would reject.
+///
+/// It is called again before a plan is executed, because more reasoning may have come since.
 #[must_use]
 pub fn update_plan(mut plan: Plan, slots: &[Slot], bound: BoundReasoning) -> Plan {
     if bound == BoundReasoning::Strip
-        && let Some(before) = bound_reasoning_after_edits(&plan.edits, slots)
+        && let Some(first) = plan.edits.iter().map(first_affected).min()
+        && let Some(before) = bound_reasoning_from(first, slots)
     {
-        // The old position no longer covers the reasoning that came since.
+        // An earlier position no longer covers the reasoning that came since.
         let strips = |edit: &Edit| matches!(edit, Edit::StripReasoning { .. });
         plan.edits.retain(|edit| !strips(edit));
         plan.edits.push(Edit::StripReasoning { before });
@@ -134,27 +116,16 @@ pub fn update_plan(mut plan: Plan, slots: &[Slot], bound: BoundReasoning) -> Pla
     plan
 }
 
-fn refs(message: &Message) -> impl Iterator<Item = &Ref> {
-    message
-        .outputs()
-        .filter_map(|output| output.stored.as_ref())
-}
-
-/// The position after the last signed reasoning behind the first change; none if there is no such
-/// reasoning.
-pub(crate) fn bound_reasoning_after_edits(edits: &[Edit], slots: &[Slot]) -> Option<usize> {
-    bound_reasoning_from(edits.iter().map(first_affected).min()?, slots)
-}
-
 /// The position after the last signed reasoning from `first` on; none if there is none.
 pub fn bound_reasoning_from(first: usize, slots: &[Slot]) -> Option<usize> {
     // The removal covers everything before a position, so only the last such reasoning matters.
+    let is_bound = |part: &Part| matches!(part, Part::Reasoning(thought) if thought.is_sealed());
     let newest_first = slots.iter().rev();
     let mut behind = newest_first.take_while(|slot| slot.source.position() >= first);
     behind.find_map(|slot| {
         work::step(1);
         let at = slot.source.in_log()?;
-        has_bound_reasoning(&slot.message).then_some(at + 1)
+        slot.message.parts.iter().any(is_bound).then_some(at + 1)
     })
 }
 
@@ -173,13 +144,6 @@ fn first_affected(edit: &Edit) -> usize {
         Edit::Withdraw { .. } => 0,
         Edit::StripReasoning { .. } => usize::MAX,
     }
-}
-
-fn has_bound_reasoning(message: &Message) -> bool {
-    message
-        .parts
-        .iter()
-        .any(|part| matches!(part, Part::Reasoning(thought) if thought.is_sealed()))
 }
 
 /// True for messages that we inserted in a compaction.

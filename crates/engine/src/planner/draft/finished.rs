@@ -15,7 +15,7 @@ use crate::normalise::Slot;
 use crate::plan::{Edit, Plan};
 use crate::planner::rewrite::{BlockContents, RewriteResult};
 use crate::planner::survivors::Survivors;
-use crate::planner::{output_digest, plan_without};
+use crate::planner::{output_digest, update_plan};
 use crate::view::placeholder::{read_call, way_back_to_messages};
 
 /// The placement of a block that explains itself.
@@ -248,8 +248,10 @@ impl CompactionDraft {
             edits.extend(rewritten.edits.iter().cloned());
         }
         let reason = self.request.reason.clone();
-        let bound = compaction.bound_reasoning;
-        let mut plan = plan_without(reason, edits, slots, replaced, bound);
+        let mut plan = update_plan(Plan::new(reason, edits), slots, compaction.bound_reasoning);
+        let hidden = replaced.iter().filter_map(|at| slots.get(*at));
+        let outputs = hidden.flat_map(|slot| slot.message.outputs());
+        plan.name_refs(outputs.filter_map(|output| output.stored.as_ref()));
         plan.refs.extend(self.stored.clone());
         plan.name_refs(digested.iter().filter_map(|output| output.stored.as_ref()));
         // The summary can arrive many messages later. The plan must not reach what came since.
