@@ -212,7 +212,7 @@ impl SettingKind {
         match self {
             Self::Switch => value.is_bool(),
             Self::Number => value.as_integer().is_some_and(|number| number >= 0),
-            Self::Share => share(value).is_some_and(|share| (0.0..=1.0).contains(&share)),
+            Self::Share => float(value).is_some_and(|share| (0.0..=1.0).contains(&share)),
             Self::Text => value.is_str(),
             Self::Choice(words) => value.as_str().is_some_and(|text| words.contains(&text)),
             Self::Texts => texts(&|_| true),
@@ -247,8 +247,8 @@ impl SettingKind {
     }
 }
 
-/// A number, integer or not.
-fn share(value: &Value) -> Option<f64> {
+/// A number, whole or not.
+pub(super) fn float(value: &Value) -> Option<f64> {
     value
         .as_float()
         .or_else(|| value.as_integer().map(|whole| whole as f64))

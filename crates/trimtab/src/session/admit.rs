@@ -45,7 +45,7 @@ impl Session {
         let answer = entry.message.role == Role::Assistant;
         // A user who comes back may have fixed what made the summaries fail.
         if entry.message.is_real_user() {
-            self.failed_tool_summaries = 0;
+            self.calls.failed_tool_summaries = 0;
         }
         let message = Arc::new(entry.message);
         let at = self.projection.admit_measured(Arc::clone(&message), &texts);

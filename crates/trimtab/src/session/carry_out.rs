@@ -46,13 +46,13 @@ impl Session {
         let tokens = |measure: &Measure| calibration.tokens(measure);
         let cliffs = self.cliffs();
         let call = CallConditions {
-            usage: self.usage,
+            usage: self.calls.usage,
             ..self.conditions_by(&tokens, &cliffs)
         };
         let uncalibrated = self.conditions_by(&Measure::tokens, &cliffs);
         Ok(decision(&ConversationState {
             sent: self.sent,
-            archive_from: self.archive_from,
+            archive_from: self.calls.archive_from,
             uncalibrated: &uncalibrated,
             ..ConversationState::new(&self.projection, &self.setup.policy, &call)
         }))
@@ -77,14 +77,14 @@ impl Session {
         let limits = &self.setup.limits;
         CallConditions {
             window: limits.window,
-            max_output: self.lowered_reserve.or(limits.max_output),
+            max_output: self.calls.lowered_reserve.or(limits.max_output),
             bytes: limits.bytes,
             tools: weigh(&self.setup.tools),
             first_ref: self.first_ref.as_ref().map_or(0, weigh),
             can_retrieve: self.setup.retrieval.is_some(),
             usage: None,
             tokens,
-            cold: self.cold,
+            cold: self.calls.cold,
             rates: self
                 .setup
                 .prices
@@ -147,7 +147,7 @@ impl Session {
                 self.carry_out_silently(archived.plan, event)
             }
             PlanStep::LowerAnswer(tokens) => {
-                self.lowered_reserve = Some(tokens);
+                self.calls.lowered_reserve = Some(tokens);
                 let note = format!("the answer may have {tokens} tokens");
                 let event = SessionEvent::new(SessionEventKind::AnswerLowered, reason.clone());
                 self.events.push(event.with_note(note));
@@ -173,7 +173,7 @@ impl Session {
         let done = self.carry_out_silently(plan, event)?;
         // Only compactions are judged.
         if done && !draft.drops() {
-            self.tokens_before_compaction = judged;
+            self.calls.tokens_before_compaction = judged;
         }
         Ok(done)
     }
@@ -334,7 +334,7 @@ impl Session {
             return Ok(false);
         };
         // An answer that is in flight was made for the window before.
-        self.answer_in_flight.mark_stale();
+        self.calls.answer_in_flight.mark_stale();
         let after = self.projection.window()?.messages().len();
         self.events.push(event.with_plan(&plan, (before, after)));
         Ok(true)
@@ -365,7 +365,7 @@ impl Session {
         };
         self.projection.carry_out(plan.clone());
         // It described the window before the plan.
-        self.usage = None;
+        self.calls.usage = None;
         Ok(Some(plan))
     }
 

@@ -5,9 +5,8 @@ use trimtab_engine::plan::{Plan, PlanReason};
 use trimtab_store::Stream;
 
 use super::admit::edits;
-use super::signed_reasoning::AnswerInFlight;
 use super::stored::{StoredEntry, fill_in, read_from};
-use super::{Session, SessionError};
+use super::{CallState, Session, SessionError};
 
 impl Session {
     /// Adds what other processes have appended to the log and the journal. Then the session decides
@@ -35,7 +34,9 @@ impl Session {
             }
             self.add_entry(plan);
         }
-        self.forget_calls();
+        // Others have made calls since, so what is known about our own calls no longer holds.
+        self.sent = self.projection.log().len();
+        self.calls = CallState::default();
         Ok(first)
     }
 
@@ -45,21 +46,5 @@ impl Session {
             self.first_ref = self.first_ref.filter(|_| !plan.shows_a_ref());
         }
         self.projection.follow(entry);
-    }
-
-    /// Forgets what it knows about its own calls: others have made calls since.
-    fn forget_calls(&mut self) {
-        self.sent = self.projection.log().len();
-        self.usage = None;
-        self.sent_measure = None;
-        self.tokens_before_compaction = None;
-        self.lowered_reserve = None;
-        self.recoveries = 0;
-        self.settings_changed = false;
-        self.cold = false;
-        self.answer_in_flight = AnswerInFlight::Nothing;
-        self.failed_summary_tokens = None;
-        self.failed_tool_summaries = 0;
-        self.archive_from = 0;
     }
 }

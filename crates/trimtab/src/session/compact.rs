@@ -31,7 +31,7 @@ impl Session {
                 PlanStep::ToolSummaries(archived) if self.gain(&archived.plan)?.is_none() => false,
                 // After repeated failures, excerpts represent the outputs.
                 PlanStep::ToolSummaries(archived)
-                    if planner::may_summarise_outputs(self.failed_tool_summaries) =>
+                    if planner::may_summarise_outputs(self.calls.failed_tool_summaries) =>
                 {
                     return Ok(Some(self.pending(PendingWork::ToolSummaries(archived))));
                 }
@@ -39,7 +39,7 @@ impl Session {
             };
             // Otherwise each further call would examine the same outputs again.
             if let Some(position) = archived_before.filter(|_| !done) {
-                self.archive_from = position;
+                self.calls.archive_from = position;
             }
         }
         // Only compaction is suspended. Ageing above costs no model call.
@@ -101,8 +101,8 @@ impl Session {
         match pending.wants {
             PendingWork::ToolSummaries(archived) => {
                 let failed = pending.answers.iter().any(SummariserAnswer::is_failed);
-                self.failed_tool_summaries = if failed {
-                    self.failed_tool_summaries.saturating_add(1)
+                self.calls.failed_tool_summaries = if failed {
+                    self.calls.failed_tool_summaries.saturating_add(1)
                 } else {
                     0
                 };
@@ -112,7 +112,7 @@ impl Session {
                 let plan = self.gain(&plan)?.map_or(archived.plan, |_| plan);
                 let done = self.carry_out(plan, event)?;
                 if let Some(position) = before.filter(|_| !done) {
-                    self.archive_from = position;
+                    self.calls.archive_from = position;
                 }
                 Ok(done)
             }
@@ -164,10 +164,10 @@ impl Session {
             false
         };
         // The next attempt waits until there is more to replace: see `failed_before`.
-        self.failed_summary_tokens = (!done).then(|| draft.replaced_tokens());
+        self.calls.failed_summary_tokens = (!done).then(|| draft.replaced_tokens());
         if done {
             // The next usage shows what this compaction really saved.
-            self.tokens_before_compaction = judged;
+            self.calls.tokens_before_compaction = judged;
             self.warn_after_many();
         }
         Ok(done)
@@ -188,26 +188,26 @@ impl Session {
 
     /// The size of the window by the last reported usage, to compare with the next one.
     pub(super) fn last_true_tokens(&self) -> Option<u64> {
-        self.usage.as_ref().map(|(usage, _)| usage.prompt())
+        self.calls.usage.as_ref().map(|(usage, _)| usage.prompt())
     }
 
     /// Learns from the usage reported for the last window that `ready` returned.
     pub fn record(&mut self, usage: &Usage) -> Result<(), SessionError> {
-        let Some(window) = self.sent_measure.take() else {
+        let Some(window) = self.calls.sent_measure.take() else {
             return Ok(());
         };
         // An edit clears `usage`, so both windows differ only by what was added. Only then does the
         // growth of the prompt say how the model counts.
-        if let Some((last, then)) = &self.usage
+        if let Some((last, then)) = &self.calls.usage
             && !self.setup.counts_as_we_do
         {
             let grown = usage.prompt().saturating_sub(last.prompt());
             self.setup.calibration.observe(&(window - *then), grown);
         }
-        self.usage = Some((*usage, window));
-        self.recoveries = 0;
-        self.lowered_reserve = None;
-        if let Some(before) = self.tokens_before_compaction.take() {
+        self.calls.usage = Some((*usage, window));
+        self.calls.recoveries = 0;
+        self.calls.lowered_reserve = None;
+        if let Some(before) = self.calls.tokens_before_compaction.take() {
             self.judge(before, usage.prompt())?;
         }
         Ok(())
@@ -221,7 +221,7 @@ impl Session {
         let entry = JournalEntry::Judged { enough, at };
         self.write(&entry)?;
         self.projection.record(entry);
-        self.settings_changed = false;
+        self.calls.settings_changed = false;
         if !enough && self.is_suspended() {
             let note = format!(
                 "{} compactions in a row freed less than {} % of the window: automatic \
@@ -240,7 +240,7 @@ impl Session {
     fn is_suspended(&self) -> bool {
         let thrash = &self.setup.policy.compaction.thrash;
         let (in_vain, since) = self.projection.journal().compactions_in_vain();
-        if self.settings_changed || !planner::is_suspended(thrash, in_vain) {
+        if self.calls.settings_changed || !planner::is_suspended(thrash, in_vain) {
             return false;
         }
         let newest = self.projection.log().newest_real_user();
@@ -272,8 +272,9 @@ impl Session {
         // A user who asks by hand wants to see it tried.
         if asked.reason != PlanReason::ByHand {
             let before = self
+                .calls
                 .failed_summary_tokens
-                .filter(|_| !self.settings_changed);
+                .filter(|_| !self.calls.settings_changed);
             let in_vain = before.is_some_and(|before| planner::failed_before(&draft, before));
             // The size of the summary is unknown yet. So the best case decides: no summary at all.
             if in_vain || !self.is_worth_it(&draft.without_summary())? {

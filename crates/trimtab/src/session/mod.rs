@@ -134,12 +134,27 @@ pub struct Session {
     rearranged: u64,
     /// The number of messages of the log that were sent.
     sent: usize,
+    /// The number of windows returned by `ready`.
+    windows: u64,
+    /// True if something in front of all messages has changed since the first call.
+    front_changed: bool,
+    /// What the first ref adds to a request; none once the window has shown a ref.
+    first_ref: Option<Measure>,
+    calls: CallState,
+    /// The texts of earlier outputs and system messages.
+    repeats: RepeatIndex,
+    /// Detects user messages that are outputs.
+    observations: ObservationDetector,
+    events: Vec<SessionEvent>,
+}
+
+/// What a process remembers of its calls. A session that is opened again starts without it.
+#[derive(Default)]
+struct CallState {
     /// The last reported usage, and the measure of its window, until an edit makes it out of date.
     usage: Option<(Usage, Measure)>,
     /// The measure of the last window that was returned by `ready`.
     sent_measure: Option<Measure>,
-    /// The number of windows returned by `ready`.
-    windows: u64,
     /// The size of the window before the compaction that the next usage judges.
     tokens_before_compaction: Option<u64>,
     /// The reserve for the answer, if it was lowered for the next call.
@@ -148,25 +163,16 @@ pub struct Session {
     recoveries: u32,
     /// True if the policy or the limits changed since the last compaction was judged.
     settings_changed: bool,
-    /// True if something in front of all messages has changed since the first call.
-    front_changed: bool,
     /// True if the provider's prompt cache has nothing for the next call.
     cold: bool,
-    /// What the first ref adds to a request; none once the window has shown a ref.
-    first_ref: Option<Measure>,
     /// Whether an answer is in flight, and whether its window is still current.
     answer_in_flight: AnswerInFlight,
-    /// The texts of earlier outputs and system messages.
-    repeats: RepeatIndex,
-    /// Detects user messages that are outputs.
-    observations: ObservationDetector,
     /// The tokens that a failed summary would have replaced.
     failed_summary_tokens: Option<u64>,
     /// The number of consecutive failures to summarise archived outputs.
     failed_tool_summaries: u32,
     /// Outputs before this position were not archived, because that would not make them shorter.
     archive_from: usize,
-    events: Vec<SessionEvent>,
 }
 
 impl Session {
@@ -210,22 +216,12 @@ impl Session {
             journal_position,
             rearranged: journal_position,
             sent,
-            usage: None,
-            sent_measure: None,
             windows: 0,
-            tokens_before_compaction: None,
-            lowered_reserve: None,
-            recoveries: 0,
-            settings_changed: false,
             front_changed,
-            cold: false,
             first_ref: (!shows_refs).then(Measure::default),
-            answer_in_flight: AnswerInFlight::Nothing,
+            calls: CallState::default(),
             repeats: RepeatIndex::default(),
             observations: ObservationDetector::default(),
-            failed_summary_tokens: None,
-            failed_tool_summaries: 0,
-            archive_from: 0,
             events: Vec::new(),
         })
     }
@@ -279,9 +275,9 @@ impl Session {
         self.views = CompiledViews::new(&policy.views)?;
         self.setup.policy = policy;
         // The new policy may archive what the old one left.
-        self.archive_from = 0;
-        self.failed_tool_summaries = 0;
-        self.settings_changed = true;
+        self.calls.archive_from = 0;
+        self.calls.failed_tool_summaries = 0;
+        self.calls.settings_changed = true;
         Ok(())
     }
 
@@ -291,8 +287,8 @@ impl Session {
         // Callers set the limits with every call, and equal limits must not discard the usage.
         if self.setup.limits != limits {
             self.setup.limits = limits;
-            self.usage = None;
-            self.settings_changed = true;
+            self.calls.usage = None;
+            self.calls.settings_changed = true;
         }
     }
 
@@ -300,7 +296,7 @@ impl Session {
     /// time has passed, or the model or the tools changed. Then sent text can be rewritten at no
     /// extra cost.
     pub fn cache_is_cold(&mut self) {
-        self.cold = true;
+        self.calls.cold = true;
     }
 
     /// Tells the session how much time has passed since the last call. If that is longer than the
@@ -317,7 +313,7 @@ impl Session {
     pub fn set_tools(&mut self, tools: Measure) {
         if self.setup.tools != tools {
             self.setup.tools = tools;
-            self.usage = None;
+            self.calls.usage = None;
         }
     }
 

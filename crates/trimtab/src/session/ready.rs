@@ -36,7 +36,7 @@ impl Session {
     /// help. Nothing is lost by it.
     pub fn ready(&mut self) -> Result<ReadyWindow, SessionError> {
         self.windows += 1;
-        self.sent_measure = None;
+        self.calls.sent_measure = None;
         if self.setup.policy.fit
             && let LadderOutcome::Stuck(misfit) =
                 self.run_ladder(Ladder::before_call(&self.setup.policy))?
@@ -49,11 +49,11 @@ impl Session {
         })?;
         self.sent = self.projection.log().len();
         // This call fills the cache again.
-        self.cold = false;
-        self.answer_in_flight = AnswerInFlight::Answer;
-        self.sent_measure = Some(total);
+        self.calls.cold = false;
+        self.calls.answer_in_flight = AnswerInFlight::Answer;
+        self.calls.sent_measure = Some(total);
         Ok(ReadyWindow {
-            max_output: self.lowered_reserve.or(self.setup.limits.max_output),
+            max_output: self.calls.lowered_reserve.or(self.setup.limits.max_output),
             tokens,
         })
     }
@@ -74,7 +74,7 @@ impl Session {
     /// Starts a new call of the model, which may be repeated as often as the policy allows. Call it
     /// once before a call and its repetitions.
     pub fn begin_call(&mut self) {
-        self.recoveries = 0;
+        self.calls.recoveries = 0;
     }
 
     /// Makes the window smaller after the provider rejected it.
@@ -105,15 +105,15 @@ impl Session {
             self.setup.limits.window = known.min(Some(limit)).or(Some(limit));
         }
         // A rejected request gets no answer.
-        self.answer_in_flight = AnswerInFlight::Nothing;
-        self.usage = None;
+        self.calls.answer_in_flight = AnswerInFlight::Nothing;
+        self.calls.usage = None;
         let over_window = self.decide(|conversation| overflow.excess_over_window(conversation))?;
-        let (policy, attempt) = (&self.setup.policy, self.recoveries);
+        let (policy, attempt) = (&self.setup.policy, self.calls.recoveries);
         let goal = (excess, over_window);
         let Some(ladder) = Ladder::after_overflow(policy, &overflow, attempt, goal) else {
             return Ok(RecoveryOutcome::GiveUp);
         };
-        self.recoveries += 1;
+        self.calls.recoveries += 1;
         Ok(match self.run_ladder(ladder)? {
             LadderOutcome::Done => RecoveryOutcome::Retry,
             LadderOutcome::Summarise(pending) => RecoveryOutcome::Summarise(pending),

@@ -11,9 +11,10 @@ use super::{Session, SessionError, SessionEvent, SessionEventKind};
 const FRONT_NOTE: &str = "earlier reasoning was removed: tools or instructions in front of it changed, and it is bound to them";
 
 /// Whether an answer is in flight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum AnswerInFlight {
     /// No answer is in flight.
+    #[default]
     Nothing,
     /// An answer to the current window.
     Answer,
@@ -34,7 +35,7 @@ impl AnswerInFlight {
 impl Session {
     /// Records the answer at `at`. Reasoning that followed another window is removed.
     pub(super) fn answer_received(&mut self, at: usize) -> Result<(), SessionError> {
-        match std::mem::replace(&mut self.answer_in_flight, AnswerInFlight::Nothing) {
+        match std::mem::take(&mut self.calls.answer_in_flight) {
             AnswerInFlight::Stale => self.strip_bound_reasoning(at),
             AnswerInFlight::Nothing | AnswerInFlight::Answer => Ok(()),
         }
@@ -53,8 +54,8 @@ impl Session {
         };
         self.write(&JournalEntry::Undo)?;
         self.projection.undo();
-        self.usage = None;
-        self.answer_in_flight.mark_stale();
+        self.calls.usage = None;
+        self.calls.answer_in_flight.mark_stale();
         // Reasoning that came since is bound to the window that no longer exists.
         self.strip_bound_reasoning(made_at)?;
         let mut event = SessionEvent::new(SessionEventKind::Undone, PlanReason::ByHand);

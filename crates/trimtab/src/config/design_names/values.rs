@@ -2,6 +2,7 @@
 
 use toml::{Table, Value};
 
+use super::super::keys::float;
 use super::super::layered_settings::LayeredSettings;
 use super::table::ARCHIVE;
 use super::{DerivedValues, NamedValues};
@@ -112,13 +113,6 @@ pub(super) fn factor(settings: &LayeredSettings, value: &Value) -> DerivedValues
     let factor = float(value).filter(|factor| (1.0..=100.0).contains(factor))?;
     let percent = Value::from((factor * 100.0).round() as i64);
     shown(settings, "views.default.buffer_percent", &percent)
-}
-
-fn float(value: &Value) -> Option<f64> {
-    let whole = value
-        .as_integer()
-        .and_then(|whole| i32::try_from(whole).ok());
-    value.as_float().or_else(|| whole.map(f64::from))
 }
 
 /// The unit in which outputs are measured, or that they are not cut.
