@@ -55,6 +55,18 @@ pub trait Store: Send + Sync {
         opened.collect()
     }
 
+    /// True if the session may redeem all these refs. A store on another machine answers in one
+    /// round trip.
+    fn holds_all(&self, session: &SessionId, ids: &[&str]) -> Result<bool> {
+        for id in ids {
+            match self.metadata(session, id) {
+                Err(error) if error.is_not_found() => return Ok(false),
+                found => drop(found?),
+            }
+        }
+        Ok(true)
+    }
+
     /// The metadata of an output.
     fn metadata(&self, session: &SessionId, id: &str) -> Result<OutputMetadata>;
 
@@ -113,6 +125,19 @@ pub trait Store: Send + Sync {
         from: u64,
         limit: usize,
     ) -> Result<Vec<Vec<u8>>>;
+
+    /// At most `limit` entries of the log and `limit` of the journal, from these positions on. A
+    /// store on another machine answers in one round trip.
+    fn read_streams(
+        &self,
+        session: &SessionId,
+        (log, journal): (u64, u64),
+        limit: usize,
+    ) -> Result<(Vec<Vec<u8>>, Vec<Vec<u8>>)> {
+        let entries = self.read(session, Stream::Log, log, limit)?;
+        let plans = self.read(session, Stream::Journal, journal, limit)?;
+        Ok((entries, plans))
+    }
 
     /// The secret of the store: 32 random bytes, created with it and never collected. Every store
     /// has a different one.

@@ -68,6 +68,8 @@ impl<'a> SessionAccess<'a> {
     ) -> Result<(T, Arc<StagedStore>), ApiProblem> {
         if let Some(client_session) = self.client_session() {
             let mut branches = client_session.branches();
+            // What was erased must not be shown from memory.
+            branches.refresh(self.opened.store.as_ref(), &self.id)?;
             if let Some(branch) = branches.of_session(self.id.as_str()) {
                 let done = work(branch.session())?;
                 return Ok((done, Arc::clone(branch.staged())));

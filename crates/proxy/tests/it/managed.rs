@@ -7,7 +7,8 @@ use trimtab_model::Dialect;
 use trimtab_proxy::{ModelRule, ProxyConfig, ProxyMode};
 use trimtab_store::{MemoryStore, Store};
 
-use crate::fake::{Reply, Upstream, post};
+use crate::fake::{Asked, Reply, Upstream, post};
+use crate::stores::{Failing, Wrong};
 use crate::talk::{Talk, answer, lines, path, said, streamed};
 use crate::{config, proxy, proxy_with};
 
@@ -235,7 +236,6 @@ async fn conversation_longer_than_the_window_continues() {
 
 #[tokio::test]
 async fn internal_failure_passes_the_request_through() {
-    use crate::stores::{Failing, Wrong};
     let upstream = echo(Dialect::Chat).await;
     let mut talk = Talk::new(Dialect::Chat, "what is in the file?");
     talk.round("c1", &lines(5_000));
@@ -348,6 +348,30 @@ async fn summary_is_written_in_the_background() {
             .unwrap();
         assert_eq!(summary.headers["authorization"], "Bearer k");
     }
+}
+
+#[tokio::test]
+async fn summary_that_another_proxy_has_just_finished_is_not_written_again() {
+    let dialect = Dialect::Chat;
+    let upstream = echo(dialect).await;
+    let mut settings = windowed(config(&upstream.url()), 40_000);
+    settings.preset = "checkpoint".to_owned();
+    let store = Arc::new(Failing::new(Wrong::Overtaken));
+    let (_running, base) = proxy_with(settings, Arc::clone(&store) as Arc<dyn Store>).await;
+    let mut talk = Talk::new(dialect, "read all files");
+    talk.stream = true;
+    for round in 0..60 {
+        talk.round(&format!("c{round}"), &lines(100));
+        post(&base, path(dialect), &[], talk.body()).await;
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        if store.releases() > 0 {
+            break;
+        }
+    }
+    assert!(store.releases() > 0, "a summary was claimed");
+    let seen = upstream.seen();
+    let is_of_client = |asked: &Asked| asked.json()["stream"] == true;
+    assert!(seen.iter().all(is_of_client), "no model is asked for it");
 }
 
 #[tokio::test]

@@ -43,7 +43,7 @@ use trimtab_store::{SessionId, Store, Stream};
 
 use admit::edits;
 use signed_reasoning::AnswerInFlight;
-use stored::{StoredEntry, fill_in, json, read_from};
+use stored::{fill_in, json, read_from};
 
 pub use event::{SessionEvent, SessionEventKind};
 pub use pending::{ManualCompaction, PendingSummary, SummariserAnswer, SummaryRequest};
@@ -174,8 +174,7 @@ impl Session {
     pub fn open(store: Arc<dyn Store>, id: SessionId, setup: Setup) -> Result<Self, SessionError> {
         // A bad glob fails here, before anything is read from the store.
         let views = CompiledViews::new(&setup.policy.views)?;
-        let mut entries: Vec<StoredEntry> = read_from(&*store, &id, Stream::Log, 0)?;
-        let plans: Vec<JournalEntry> = read_from(&*store, &id, Stream::Journal, 0)?;
+        let (mut entries, plans) = read_from(&*store, &id, (0, 0))?;
         let (log_position, journal_position) = (entries.len() as u64, plans.len() as u64);
         fill_in(&*store, &id, &mut entries)?;
         let mut log = Log::new();

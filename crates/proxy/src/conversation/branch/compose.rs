@@ -16,6 +16,7 @@ use trimtab_engine::observation::observed;
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Output, Part, Ref};
+use trimtab_store::Store;
 use trimtab_wire::scan::BodyScan;
 use trimtab_wire::splice::{BodyChange, splice};
 use trimtab_wire::validate::{RequestFault, validate};
@@ -347,6 +348,17 @@ impl Branch {
             }
         }
         Ok(shown)
+    }
+
+    /// True if its window shows a ref whose output was removed.
+    pub(crate) fn shows_dead_ref(&mut self, store: &dyn Store) -> Result<bool, SessionError> {
+        let shown = self.shown_refs().unwrap_or_default();
+        let shown: Vec<&str> = shown.iter().map(String::as_str).collect();
+        match store.holds_all(self.id(), &shown) {
+            // Its bytes are damaged, which is reported when they are read.
+            Err(error) if error.is_damaged() => Ok(false),
+            held => Ok(!held?),
+        }
     }
 
     /// True if the window shows a ref that the model could retrieve.
