@@ -148,6 +148,17 @@ pub fn shown_as(output: &Output, text: impl Into<String>) -> Output {
     shown
 }
 
+/// The same for an output in several parts: the new text replaces all its texts, and its media stay.
+pub fn shown_beside_media(output: &Output, text: impl Into<String>) -> Output {
+    let mut shown = shown_as(output, text);
+    let others = output
+        .content
+        .iter()
+        .filter(|part| part.as_text().is_none());
+    shown.content.extend(others.cloned());
+    shown
+}
+
 /// The edit that shows `output` in place of a part of `message`, which is at `position`.
 pub fn show(message: &Message, position: usize, part: usize, output: Output) -> Edit {
     if message.meta.kind == Some(MessageKind::Observation) {
