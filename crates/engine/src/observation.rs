@@ -136,6 +136,13 @@ pub(crate) fn plain_text(output: &Output) -> Option<&str> {
     }
 }
 
+/// The text of an output that consists of text alone, in one part or in several.
+pub(crate) fn all_text(output: &Output) -> Option<Cow<'_, str>> {
+    let mut parts = output.content.iter();
+    let is_text = !output.content.is_empty() && parts.all(|part| part.as_text().is_some());
+    is_text.then(|| output.text())
+}
+
 /// An output with another text. Unknown fields of a single text part stay.
 pub fn shown_as(output: &Output, text: impl Into<String>) -> Output {
     let extra = match output.content.as_slice() {
