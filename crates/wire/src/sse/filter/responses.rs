@@ -94,9 +94,9 @@ impl StreamRewriter {
 ///
 /// ```
 /// # use trimtab_wire::sse::without_repeated_tools;
-/// let answer = r#"{"tools": [{"name":"read"}, {"name":"ours"}]}"#;
+/// let answer = r#"{"tools":[{"name":"read"},{"name":"ours"}]}"#;
 /// let shown = without_repeated_tools(answer, &["ours"]).unwrap();
-/// assert_eq!(shown, r#"{"tools": [{"name":"read"}]}"#);
+/// assert_eq!(shown, r#"{"tools":[{"name":"read"}]}"#);
 /// assert_eq!(without_repeated_tools(&shown, &["ours"]), None);
 /// ```
 pub fn without_repeated_tools(answer: &str, hidden: &[&str]) -> Option<String> {
