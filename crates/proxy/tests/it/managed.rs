@@ -63,6 +63,37 @@ async fn repeated_output_becomes_a_reference_only_if_that_saves_more_than_the_to
 }
 
 #[tokio::test]
+async fn output_in_several_texts_is_cut_like_one_text() {
+    for dialect in Dialect::ALL {
+        let upstream = echo(dialect).await;
+        let (_running, base) = proxy(config(&upstream.url())).await;
+        let mut talk = Talk::new(dialect, "what is in the files?");
+        talk.round("c1", "");
+        let (place, kind) = match dialect {
+            Dialect::Chat => ("/content", "text"),
+            Dialect::Responses => ("/output", "input_text"),
+            Dialect::Messages => ("/content/0/content", "text"),
+        };
+        let text = json!({"type": kind, "text": lines(1_500)});
+        let output = talk.entries.last_mut().unwrap().pointer_mut(place);
+        *output.unwrap() = json!([text, text]);
+        let headers = [("x-api-key", "k"), ("x-trimtab-preset", "refs")];
+        let got = post(&base, path(dialect), &headers, talk.body()).await;
+        assert_eq!(got.status, 200, "{}", got.text());
+        let sent = upstream.seen().pop().unwrap();
+        assert!(
+            sent.text().contains("[tool output truncated; ref="),
+            "{dialect}"
+        );
+        let scan = trimtab_wire::scan::BodyScan::new(&sent.body, dialect).unwrap();
+        assert!(
+            trimtab_wire::validate::validate(&scan).is_empty(),
+            "{dialect}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn shortened_outputs_keep_their_view() {
     for dialect in Dialect::ALL {
         let upstream = echo(dialect).await;

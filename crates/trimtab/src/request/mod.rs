@@ -130,7 +130,9 @@ pub fn loop_lost_reasoning(projection: &Projection) -> bool {
 fn open_loop_start(log: &[Arc<Message>]) -> usize {
     let begins_turn = |at: usize| {
         let before = at.checked_sub(1).and_then(|before| log.get(before));
-        let follows_output = before.is_some_and(|before| before.role == Role::Tool);
+        // Calls that have no outputs when the user goes on get them in the window.
+        let follows_output =
+            before.is_some_and(|before| before.role == Role::Tool || before.has_calls());
         let begins = |message: &Arc<Message>| {
             message.is_real_user() || message.meta.kind == Some(MessageKind::Observation)
         };

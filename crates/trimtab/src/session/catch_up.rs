@@ -47,6 +47,7 @@ impl Session {
     /// Forgets what it knows about its own calls: others have made calls since.
     fn forget_calls(&mut self) {
         self.sent = self.projection.log().len();
+        self.sent_before = self.sent;
         self.usage = None;
         self.sent_measure = None;
         self.tokens_before_compaction = None;

@@ -134,6 +134,8 @@ pub struct Session {
     rearranged: u64,
     /// The number of messages of the log that were sent.
     sent: usize,
+    /// The same before the last window. If that is rejected, no model has read it.
+    sent_before: usize,
     /// The last reported usage, and the measure of its window, until an edit makes it out of date.
     usage: Option<(Usage, Measure)>,
     /// The measure of the last window that was returned by `ready`.
@@ -209,6 +211,7 @@ impl Session {
             journal_position,
             rearranged: journal_position,
             sent,
+            sent_before: sent,
             usage: None,
             sent_measure: None,
             windows: 0,

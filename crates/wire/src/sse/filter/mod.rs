@@ -5,6 +5,8 @@ mod inserted_text;
 mod messages;
 mod responses;
 
+pub use responses::without_repeated_tools;
+
 use std::collections::HashMap;
 
 use trimtab_model::{Dialect, work};
