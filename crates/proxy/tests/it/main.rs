@@ -19,6 +19,7 @@ mod durable;
 mod ends;
 mod fake;
 mod fits;
+mod gateway_rules;
 mod hidden_streams;
 mod identical;
 mod managed;

@@ -4,8 +4,6 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use trimtab_model::Dialect;
-use trimtab_wire::scan::BodyScan;
-use trimtab_wire::validate::validate;
 
 use crate::fake::{Reply, Upstream, get, post};
 use crate::managed::{echo, windowed};
@@ -131,46 +129,6 @@ async fn compress_gives_one_row_for_each_row_without_answers() {
     let again = compress(&rows).await;
     assert_eq!(&again["messages"].as_array().unwrap()[..6], &sent[..]);
     assert!(upstream.seen().is_empty());
-}
-
-/// As agentgateway does it: the messages of a provider without the fields around them, no headers
-/// unless some are configured, and an answer whose messages are objects. The gateway watches how
-/// much of them the provider has cached.
-#[tokio::test]
-async fn compress_keeps_pairs_and_the_beginning_of_a_growing_conversation() {
-    let upstream = Upstream::start(|_, _| Reply::json(500, "{}")).await;
-    let (_running, base) = proxy(config(&upstream.url())).await;
-    for dialect in [Dialect::Chat, Dialect::Messages] {
-        for headers in [&[][..], &[("authorization", "Bearer k")]] {
-            let mut talk = Talk::new(dialect, &format!("what is in {} headers?", headers.len()));
-            let mut before: Vec<Value> = Vec::new();
-            for round in 0..5 {
-                talk.round(&format!("c{round}"), &lines(6_000 + round));
-                let sent = compressed(&base, headers, &talk).await;
-                let body = json!({"model": "house-model", "max_tokens": 9, "messages": sent});
-                let body = body.to_string();
-                let faults = validate(&BodyScan::new(body.as_bytes(), dialect).unwrap());
-                assert!(faults.is_empty(), "{dialect}, round {round}: {faults:?}");
-                assert_eq!(sent.len(), talk.entries.len(), "{dialect}, round {round}");
-                assert_eq!(sent[..before.len()], before, "{dialect}, round {round}");
-                before = sent;
-            }
-        }
-    }
-    assert!(upstream.seen().is_empty());
-}
-
-/// The messages that a gateway gets back, which are less than half as large.
-async fn compressed(base: &str, headers: &[(&str, &str)], talk: &Talk) -> Vec<Value> {
-    let body = json!({"messages": talk.entries, "model": talk.model}).to_string();
-    let got = post(base, "/v1/compress", headers, body).await;
-    assert_eq!(got.status, 200, "{}", got.text());
-    let found: Value = serde_json::from_str(&got.text()).unwrap();
-    let ratio = found["compression_ratio"].as_f64().unwrap();
-    assert!(ratio < 0.5, "{}: {ratio}", talk.dialect);
-    let sent = found["messages"].as_array().unwrap();
-    assert!(sent.iter().all(Value::is_object));
-    sent.clone()
 }
 
 #[tokio::test]
