@@ -10,7 +10,7 @@ use crate::put::PutInput;
 use crate::write::{RefMinter, Write, WriteKind};
 use crate::{
     CollectOptions, CollectReport, Error, OpenOutput, OutputForm, OutputMetadata, Put, Result,
-    SessionId, SessionInfo, SpilledFile, Store, StoreStatus, Stream,
+    SessionId, SessionInfo, SpilledFile, Store, StoreStatus, Stream, StreamEntries,
 };
 
 /// Larger outputs are not deferred. Most backends store them in separate files, which need a sync
@@ -282,7 +282,7 @@ impl Store for StagedStore {
         session: &SessionId,
         from: (u64, u64),
         limit: usize,
-    ) -> Result<(Vec<Vec<u8>>, Vec<Vec<u8>>)> {
+    ) -> Result<StreamEntries> {
         self.flushed_store()?.read_streams(session, from, limit)
     }
 

@@ -12,7 +12,7 @@ use crate::grep::{Query, SearchResults};
 use crate::{
     CollectOptions, CollectReport, Error, LineRange, OpenOutput, OutputForm, OutputLines,
     OutputMetadata, Put, RefMinter, Result, SessionId, SessionInfo, SpilledFile, StoreStatus,
-    Stream, Write,
+    Stream, StreamEntries, Write,
 };
 
 /// Stores outputs, logs and journals.
@@ -133,10 +133,11 @@ pub trait Store: Send + Sync {
         session: &SessionId,
         (log, journal): (u64, u64),
         limit: usize,
-    ) -> Result<(Vec<Vec<u8>>, Vec<Vec<u8>>)> {
-        let entries = self.read(session, Stream::Log, log, limit)?;
-        let plans = self.read(session, Stream::Journal, journal, limit)?;
-        Ok((entries, plans))
+    ) -> Result<StreamEntries> {
+        Ok(StreamEntries {
+            log: self.read(session, Stream::Log, log, limit)?,
+            journal: self.read(session, Stream::Journal, journal, limit)?,
+        })
     }
 
     /// The secret of the store: 32 random bytes, created with it and never collected. Every store

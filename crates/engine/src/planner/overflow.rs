@@ -33,16 +33,13 @@ impl Overflow {
     /// call.
     pub fn excess(&self, conversation: &ConversationState<'_>, attempt: u32) -> u64 {
         let estimate = conversation.prompt_tokens();
-        let excess = match self.excess {
-            Some(excess) => {
-                let with_answer = estimate.saturating_add(conversation.call.answer_reserve());
-                self.in_our_tokens(excess, with_answer)
-            }
-            None => {
-                let [first, later] = UNKNOWN_EXCESS_PERCENT;
-                let has_another = attempt == 0 && conversation.policy.recovery.retries > 1;
-                percent(estimate, if has_another { first } else { later })
-            }
+        let excess = if let Some(excess) = self.excess {
+            let with_answer = estimate.saturating_add(conversation.call.answer_reserve());
+            self.in_our_tokens(excess, with_answer)
+        } else {
+            let [first, later] = UNKNOWN_EXCESS_PERCENT;
+            let has_another = attempt == 0 && conversation.policy.recovery.retries > 1;
+            percent(estimate, if has_another { first } else { later })
         };
         excess.saturating_add(percent(estimate, MARGIN_PERCENT))
     }

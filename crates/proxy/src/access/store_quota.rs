@@ -34,13 +34,16 @@ struct StoreTotals {
 impl StoreUse {
     /// The recent size of the tenant's outputs in bytes; none if the store cannot tell.
     pub(crate) fn bytes(&self, store: &dyn Store, tenant: &Tenant) -> Option<u64> {
-        let _reading = match (self.known(tenant), self.reading.try_lock()) {
-            (Some((bytes, true)), _) => return Some(bytes),
-            // Another request reads the store. That can take long if a database does not answer, so
-            // the others go on with what is known.
-            (Some((bytes, false)), Err(TryLockError::WouldBlock)) => return Some(bytes),
+        let known = self.known(tenant);
+        if let Some((bytes, true)) = known {
+            return Some(bytes);
+        }
+        let _reading = match (known, self.reading.try_lock()) {
             (_, Ok(reading)) => reading,
             (_, Err(TryLockError::Poisoned(reading))) => reading.into_inner(),
+            // Another request reads the store. That can take long if a database does not answer, so
+            // the others go on with what is known.
+            (Some((bytes, _)), Err(TryLockError::WouldBlock)) => return Some(bytes),
             (None, Err(TryLockError::WouldBlock)) => {
                 self.reading.lock().unwrap_or_else(PoisonError::into_inner)
             }

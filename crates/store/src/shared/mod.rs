@@ -39,7 +39,7 @@ use crate::refs::SessionSecret;
 use crate::session::may_link;
 use crate::{
     CollectOptions, CollectReport, Error, OpenOutput, OutputForm, OutputMetadata, Put, RefMinter,
-    Result, SessionId, SessionInfo, SpilledFile, Store, StoreStatus, Stream, Write,
+    Result, SessionId, SessionInfo, SpilledFile, Store, StoreStatus, Stream, StreamEntries, Write,
 };
 use bodies::BodyStorage;
 use database::{Database, from_postgres};
@@ -274,7 +274,7 @@ impl Store for SharedStore {
         session: &SessionId,
         from: (u64, u64),
         limit: usize,
-    ) -> Result<(Vec<Vec<u8>>, Vec<Vec<u8>>)> {
+    ) -> Result<StreamEntries> {
         let session = session.clone();
         self.database
             .call(move |connection| rows::read_streams(connection, session, from, limit))

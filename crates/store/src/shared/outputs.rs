@@ -148,6 +148,9 @@ fn searched_id(id: &str) -> String {
     id.unwrap_or_default().to_owned()
 }
 
+/// An output, and the first bytes of its image if they were asked for.
+type OutputWithChunk = (FoundOutput, Option<Vec<u8>>);
+
 impl SharedStore {
     /// Finds an output of this session or of its parents.
     pub(super) fn find_output(&self, session: &SessionId, id: &str) -> Result<FoundOutput> {
@@ -240,7 +243,7 @@ impl SharedStore {
         session: &SessionId,
         ids: &[&str],
         chunk: &'static str,
-    ) -> Result<HashMap<String, (FoundOutput, Option<Vec<u8>>)>> {
+    ) -> Result<HashMap<String, OutputWithChunk>> {
         let ids: Vec<String> = ids.iter().map(|id| searched_id(id)).collect();
         let session = session.clone();
         self.database.call(move |connection| async move {

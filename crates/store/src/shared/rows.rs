@@ -7,7 +7,7 @@ use tokio_postgres::types::ToSql;
 use super::database::from_postgres;
 use crate::image::decompress_entry;
 use crate::refs::SessionSecret;
-use crate::{Error, Result, SessionId, SessionInfo, Stream};
+use crate::{Error, Result, SessionId, SessionInfo, Stream, StreamEntries};
 
 /// SQL for the time in a parameter or, if that is null, the time of the database, in milliseconds
 /// since 1970.
@@ -174,7 +174,7 @@ pub(super) async fn read_streams(
     session: SessionId,
     (log, journal): (u64, u64),
     limit: usize,
-) -> Result<(Vec<Vec<u8>>, Vec<Vec<u8>>)> {
+) -> Result<StreamEntries> {
     let select = "WITH asked AS (SELECT id FROM trimtab.sessions WHERE name = $1)
          SELECT position, byte_size, bytes, stream FROM (
              (SELECT * FROM trimtab.entries
@@ -197,7 +197,10 @@ pub(super) async fn read_streams(
             .filter(move |row| row.get::<_, i16>(3) == number);
         entries_in(rows, stream, from)
     };
-    Ok((of(Stream::Log, log)?, of(Stream::Journal, journal)?))
+    Ok(StreamEntries {
+        log: of(Stream::Log, log)?,
+        journal: of(Stream::Journal, journal)?,
+    })
 }
 
 /// The entries in rows of position, size and bytes.

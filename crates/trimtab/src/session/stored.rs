@@ -49,9 +49,9 @@ pub(super) fn read_from(
     id: &SessionId,
     (log, journal): (u64, u64),
 ) -> Result<(Vec<StoredEntry>, Vec<JournalEntry>), SessionError> {
-    let (entries, plans) = store.read_streams(id, (log, journal), BATCH)?;
-    let entries = parse_and_continue(store, id, (Stream::Log, log), entries)?;
-    let plans = parse_and_continue(store, id, (Stream::Journal, journal), plans)?;
+    let first = store.read_streams(id, (log, journal), BATCH)?;
+    let entries = parse_and_continue(store, id, (Stream::Log, log), first.log)?;
+    let plans = parse_and_continue(store, id, (Stream::Journal, journal), first.journal)?;
     Ok((entries, plans))
 }
 

@@ -97,29 +97,29 @@ impl Splicer<'_, '_, '_> {
 
     fn remove_messages(&mut self, list: &mut ContainerMembers) {
         let draft = self.draft;
-        for mut messages in draft.removed.ranges() {
-            if self.scan.has_head() && messages.start == 0 {
+        for mut range in draft.removed.ranges() {
+            if self.scan.has_head() && range.start == 0 {
                 let request = self.scan.request();
                 self.containers
                     .drop_element(request.body, request.system_field);
-                messages.start = 1;
+                range.start = 1;
             }
-            let Some(last) = messages.clone().next_back() else {
+            let Some(newest) = range.clone().next_back() else {
                 continue;
             };
             // An entry of Messages may contain several messages. All entries between the first and
             // the last contain only removed ones; these two are removed only if nothing of them
             // stays.
-            let first = self.scan.entry_range(messages.start).start;
-            let end = self.scan.entry_range(last).end;
+            let first = self.scan.entry_range(range.start).start;
+            let end = self.scan.entry_range(newest).end;
             let mut removed = first..end;
             if self.left_of(first).first.is_some() {
-                self.remove_elements(&messages, first);
+                self.remove_elements(&range, first);
                 removed.start += 1;
             }
             if removed.end > removed.start && self.left_of(removed.end - 1).first.is_some() {
                 removed.end -= 1;
-                self.remove_elements(&messages, removed.end);
+                self.remove_elements(&range, removed.end);
             }
             list.drop_members(removed);
         }

@@ -52,23 +52,18 @@ pub fn changes_within<M: Borrow<Message>>(
     // From the end, so that an insertion knows the position of the next kept message.
     let mut before = positions.end;
     for batch in batches(sent, dialect).rev() {
-        let first = match batch {
-            [entry] => {
-                let place = place(entry, before);
-                match place {
-                    Some(at) => {
-                        changes.extend(rewritten(came, at, &entry.message).into_iter().rev());
-                    }
-                    None => changes.push(put_in(before, &entry.message)),
-                }
-                place
+        let first = if let [entry] = batch {
+            let place = place(entry, before);
+            match place {
+                Some(at) => changes.extend(rewritten(came, at, &entry.message).into_iter().rev()),
+                None => changes.push(put_in(before, &entry.message)),
             }
+            place
+        } else {
             // Outputs that must be one message are written as one.
-            _ => {
-                let first = first_place(batch, before);
-                changes.push(one_message(batch, first, before));
-                first
-            }
+            let first = first_place(batch, before);
+            changes.push(one_message(batch, first, before));
+            first
         };
         if let Some(kept) = first {
             // Everything between two kept messages is removed.

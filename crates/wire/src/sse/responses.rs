@@ -21,11 +21,7 @@ pub(super) fn event(
             each(StreamEvent::Reasoning(TextDelta::new(delta?)?));
         }
         "\"response.created\"" => state.start(each),
-        "\"response.output_item.done\"" => {
-            if item.is_some_and(is_call) {
-                each(StreamEvent::Call);
-            }
-        }
+        "\"response.output_item.done\"" if item.is_some_and(is_call) => each(StreamEvent::Call),
         "\"response.completed\"" | "\"response.incomplete\"" => finished(state, response?, each)?,
         "\"response.failed\"" => failed(state, response?, data, each)?,
         "\"error\"" => {

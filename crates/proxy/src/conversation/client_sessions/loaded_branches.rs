@@ -137,13 +137,11 @@ impl LoadedBranches {
         if self.loaded.len() < before {
             self.count = None;
         }
-        match failed {
-            Some(error) => Err(error),
-            None => {
-                self.removals = Some(removals);
-                Ok(())
-            }
+        if let Some(error) = failed {
+            return Err(error);
         }
+        self.removals = Some(removals);
+        Ok(())
     }
 
     /// The branches that share messages with a conversation.
