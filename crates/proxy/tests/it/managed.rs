@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use trimtab_model::Dialect;
 use trimtab_proxy::{ModelRule, ProxyConfig, ProxyMode};
 use trimtab_store::{MemoryStore, Store};
@@ -472,4 +472,49 @@ async fn legacy_function_call_does_not_stop_management() {
         let outputs = text.matches("\"role\":\"function\"");
         assert_eq!(calls.count(), outputs.count(), "round {round}");
     }
+}
+
+#[tokio::test]
+async fn calls_without_usable_ids_do_not_stop_management() {
+    let upstream = echo(Dialect::Chat).await;
+    let (_running, base) = proxy(windowed(config(&upstream.url()), 8_000)).await;
+    for (name, id) in [
+        ("none", None),
+        ("null", Some(json!(null))),
+        ("number", Some(json!(7))),
+    ] {
+        let mut talk = Talk::new(Dialect::Chat, &format!("read all files of {name}"));
+        for round in 0..16 {
+            talk.round("c", &lines(150));
+            for entry in talk.entries.iter_mut().rev().take(2) {
+                let call = entry.pointer_mut("/tool_calls/0");
+                set_or_remove(call.and_then(Value::as_object_mut), "id", id.as_ref());
+                if entry["role"] == "tool" {
+                    set_or_remove(entry.as_object_mut(), "tool_call_id", id.as_ref());
+                }
+            }
+            if round < 8 {
+                continue;
+            }
+            let got = post(&base, path(Dialect::Chat), &[], talk.body()).await;
+            assert_ne!(got.header("x-trimtab-action"), "passed", "{name} {round}");
+            let sent = upstream.seen().last().unwrap().clone();
+            assert!(sent.body.len() < 8_000 * 5, "{name} {round}");
+            let scan = trimtab_wire::scan::BodyScan::new(&sent.body, Dialect::Chat).unwrap();
+            let faults = trimtab_wire::validate::validate(&scan);
+            assert!(faults.is_empty(), "{name} {round}: {faults:?}");
+        }
+    }
+}
+
+fn set_or_remove(
+    object: Option<&mut serde_json::Map<String, Value>>,
+    field: &str,
+    value: Option<&Value>,
+) {
+    let Some(object) = object else { return };
+    match value {
+        Some(value) => object.insert(field.to_owned(), value.clone()),
+        None => object.remove(field),
+    };
 }

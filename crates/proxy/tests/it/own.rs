@@ -7,7 +7,7 @@ use trimtab_model::Dialect;
 
 use crate::fake::{Reply, Upstream, get, post};
 use crate::managed::{echo, windowed};
-use crate::talk::{Talk, lines, path};
+use crate::talk::{Talk, answer, lines, path};
 use crate::{config, proxy};
 
 #[tokio::test]
@@ -42,6 +42,10 @@ async fn compress_returns_a_window_without_a_model_call() {
     );
     let got = post(&base, &path, &key, r#"{"query": "line 77:"}"#).await;
     assert!(got.text().contains("line 77: the value is"));
+    // A broken search does not return everything.
+    for body in [r#"{"query": "#, r#"{"query": 5}"#, "line 77:"] {
+        assert_eq!(post(&base, &path, &key, body).await.status, 400, "{body}");
+    }
     // Nobody else's, and nothing that is not there.
     assert_eq!(
         get(&base, &path, &[("authorization", "Bearer other")])
@@ -251,4 +255,24 @@ async fn parts_of_removed_rounds_are_retrieved() {
         !texts.contains(picture),
         "a model cannot read a picture as text"
     );
+}
+
+#[tokio::test]
+async fn absurd_usage_of_an_upstream_breaks_no_answer_and_no_figure() {
+    let told = answer(Dialect::Chat, "done", u64::MAX);
+    let sent = told.clone();
+    let upstream = Upstream::start(move |_, _| Reply::json(200, sent.clone())).await;
+    let (running, base) = proxy(config(&upstream.url())).await;
+    let mut talk = Talk::new(Dialect::Chat, "what is in it?");
+    for round in 0..4 {
+        talk.round(&format!("c{round}"), &lines(3_000));
+        let key = [("authorization", "Bearer k")];
+        let got = post(&base, path(Dialect::Chat), &key, talk.body()).await;
+        assert_eq!(got.status, 200);
+        assert_eq!(got.text(), told);
+        talk.says("done");
+    }
+    let report = running.report();
+    assert_eq!(report.requests, 4);
+    assert!(report.tokens_before < u64::MAX / 1_000, "{report:?}");
 }

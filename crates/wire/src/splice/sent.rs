@@ -201,6 +201,8 @@ fn step(message: usize, part: usize, was: &Part, is: &Part) -> PartDifference {
                 id: id.clone(),
                 ..was.clone()
             } == *is;
+            // Without an id there is nothing to replace, so the message is rewritten.
+            let same = same && !was.id.is_empty();
             changed(same, BodyChange::Rename { message, part, id })
         }
         (Part::Output(was), Part::Output(is)) if was.call_id == is.call_id => {
@@ -216,6 +218,7 @@ fn step(message: usize, part: usize, was: &Part, is: &Part) -> PartDifference {
                 call_id: id.clone(),
                 ..was.clone()
             } == *is;
+            let same = same && !was.call_id.is_empty();
             changed(same, BodyChange::Rename { message, part, id })
         }
         _ => PartDifference::Other,

@@ -57,6 +57,7 @@ pub(super) fn read(
     Some(ReadConversation {
         conversation: read,
         origins,
+        taken_back: Vec::new(),
     })
 }
 

@@ -77,7 +77,7 @@ fn edit(
     let before = match fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(unusable(&path, "read", &error)),
     };
     let settings = if before.trim().is_empty() {
         "{}\n"
@@ -89,11 +89,11 @@ fn edit(
         Failure::input(format!("{}: {error}", path.display()), hint)
     })?;
     let differs = after != settings;
-    if differs {
+    if differs && !common.json {
         print_difference(&before, &after, terminal)?;
     }
     let backup = if differs && args.yes {
-        write(&path, &before, &after)?
+        write(&path, &before, &after).map_err(|error| unusable(&path, "write", &error))?
     } else {
         None
     };
@@ -104,6 +104,13 @@ fn edit(
         backup,
     };
     edit.report(common, terminal)
+}
+
+fn unusable(path: &Path, verb: &str, error: &io::Error) -> Failure {
+    Failure::WithHint {
+        message: format!("{}: cannot {verb}: {error}", path.display()),
+        hint: Some("name another settings file with --file".to_owned()),
+    }
 }
 
 /// The result of editing a settings file.

@@ -21,6 +21,8 @@ mod patch;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 
+use serde_json::value::RawValue;
+
 use super::thread::ReadConversation;
 use super::{ReadError, TranscriptForm, TranscriptReader};
 use crate::splice::SentMessage;
@@ -132,6 +134,10 @@ pub fn write(original: &[u8], windows: &[Vec<SentMessage>]) -> Result<Vec<u8>, W
     let mut gone = HashSet::new();
     for (at, line) in lines.iter().enumerate() {
         let number = at + 1;
+        // With something new behind it, a cut line would be a broken line in the middle.
+        if is_cut(line) {
+            continue;
+        }
         put_new(&mut pieces, laid.new.get(&number));
         match laid.fate(number) {
             UnitFate::Kept => pieces.push(kept((*line).to_owned())),
@@ -155,6 +161,12 @@ pub fn write(original: &[u8], windows: &[Vec<SentMessage>]) -> Result<Vec<u8>, W
         links::mend(&mut pieces, &gone, fields);
     }
     Ok(joined(pieces))
+}
+
+/// True for a last line that is cut off: the reader left it out too.
+fn is_cut(line: &str) -> bool {
+    let is_last = !line.ends_with('\n');
+    is_last && serde_json::from_str::<&RawValue>(line).is_err_and(|error| error.is_eof())
 }
 
 fn kept(text: String) -> LinkedUnit {
@@ -234,6 +246,10 @@ fn lay_out_all<'a>(
         };
         let TranscriptLayout { fates, new } = lay_out(read, sent, unit, pen);
         laid.fates.extend(fates);
+        // If the line that takes messages back stayed, the client would apply it to others.
+        for unit in &read.taken_back {
+            laid.fates.entry(*unit).or_insert(UnitFate::Removed);
+        }
         for (before, texts) in new {
             laid.new.entry(before).or_default().extend(texts);
         }
