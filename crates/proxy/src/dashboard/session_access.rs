@@ -126,7 +126,7 @@ impl<'a> SessionAccess<'a> {
         let policy = settings.policy(&settings.config.preset);
         let mut setup = Setup::new(policy.cloned().unwrap_or_default());
         setup.dialect = dialect_in_name(self.id.as_str());
-        if let Some((entry, _)) = self.request.shared.history.session(self.id.as_str()) {
+        if let Some(entry) = self.request.shared.history.session(self.id.as_str()) {
             let models = &self.request.shared.models;
             let rule = settings.routes.rule(&entry.model);
             let known = models.model_limits(&entry.upstream, &entry.model, rule);

@@ -14,6 +14,7 @@ mod chains;
 mod client_fields;
 mod connections;
 mod copies;
+mod dashboard;
 mod differential;
 mod durable;
 mod ends;
