@@ -442,8 +442,8 @@ fn output_replaces_no_link_and_no_pipe() {
     assert_eq!(mode & 0o777, 0o640);
 
     let pipe = home.path().join("pipe");
-    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
-    assert!(made.unwrap().success());
+    let status = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(status.unwrap().success());
     let reader = std::thread::spawn({
         let pipe = pipe.clone();
         move || std::fs::read(pipe).unwrap()

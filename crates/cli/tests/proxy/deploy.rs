@@ -100,12 +100,12 @@ fn compose_file_connects_services_that_exist() {
         .filter(|name| name.starts_with("proxy-"))
         .collect();
     assert_eq!(proxies.len(), 3);
-    let balancer = std::fs::read_to_string(file("Caddyfile")).unwrap();
-    let balanced = balancer
+    let caddyfile = std::fs::read_to_string(file("Caddyfile")).unwrap();
+    let balanced = caddyfile
         .lines()
         .find_map(|line| line.trim().strip_prefix("reverse_proxy "));
     let balanced: Vec<&str> = balanced.unwrap().split(' ').collect();
-    let lines: Vec<&str> = balancer.lines().map(str::trim).collect();
+    let lines: Vec<&str> = caddyfile.lines().map(str::trim).collect();
     assert!(lines.contains(&&*format!("health_uri {READY}")));
     assert!(lines.contains(&&*format!("Host {HOST}")));
     for proxy in proxies {

@@ -67,9 +67,9 @@ fn documented_wraps_start_their_client_before_the_proxy() {
 
 #[test]
 fn documented_compression_is_answered_by_the_documented_proxy() {
-    let serves = lines("trimtab serve --listen 127.0.0.1:8787");
+    let commands = lines("trimtab serve --listen 127.0.0.1:8787");
     let asked = lines("curl ");
-    assert_eq!((serves.len(), asked.len()), (1, 1));
+    assert_eq!((commands.len(), asked.len()), (1, 1));
     // The port may be in use here.
     let served = Served::start(&["--listen", "127.0.0.1:0"]);
     let folder = tempfile::tempdir().unwrap();

@@ -66,7 +66,7 @@ mod tests {
         }
         assert_eq!(set.ranges().collect::<Vec<_>>(), [1..2, 4..7, 9..12]);
         set.insert(2..9);
-        assert_eq!(set.ranges().collect::<Vec<_>>(), [1..12]);
+        assert_eq!(set.ranges().count(), 1);
         assert_eq!(set.range_at(5), Some(1..12));
         assert!(!set.contains(0) && !set.contains(12));
     }

@@ -148,13 +148,13 @@ impl Items {
     fn without(&self, json: &str, is_removed: impl Fn(&Range<usize>) -> bool) -> Option<String> {
         let at = self.0.iter().position(|(_, place)| is_removed(place))?;
         let (_, removed) = self.0.get(at)?;
-        let gap = match at.checked_sub(1).and_then(|before| self.0.get(before)) {
-            Some((_, before)) => before.end..removed.end,
-            None => {
-                let (_, next) = self.0.get(1)?;
-                let comma = part(json, removed.end..next.start).find(',')?;
-                opening(json) + 1..removed.end + comma + 1
-            }
+        let before = at.checked_sub(1).and_then(|before| self.0.get(before));
+        let gap = if let Some((_, before)) = before {
+            before.end..removed.end
+        } else {
+            let (_, next) = self.0.get(1)?;
+            let comma = part(json, removed.end..next.start).find(',')?;
+            opening(json) + 1..removed.end + comma + 1
         };
         Some(replaced(json, gap, ""))
     }
