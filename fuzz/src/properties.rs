@@ -25,7 +25,9 @@ pub fn splice_any(body: &[u8], dialect: Dialect) {
     let Ok(scan) = BodyScan::new(body, dialect) else {
         return;
     };
-    let remove = |message| BodyChange::Remove { message };
+    let remove = |message| BodyChange::Remove {
+        messages: message..message + 1,
+    };
     let parts = |message| {
         let parts = 0..scan.parts(message).len();
         parts.map(move |part| BodyChange::RemovePart { message, part })

@@ -39,7 +39,7 @@ impl LastRequest {
             boundary.is_some_and(|boundary| boundary.offset <= same)
         };
         let entries = (1..=self.memo.entries()).rev().find(is_known)?;
-        let scan = BodyScan::resume(body, &self.memo, entries).ok()?;
+        let scan = BodyScan::resume(body, self.memo.clone(), entries).ok()?;
         let before = self.memo.boundary(entries)?.messages;
         // A system field that came or went moves all positions.
         let known = before + self.first;

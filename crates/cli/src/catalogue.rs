@@ -56,6 +56,14 @@ fn broken(path: &Path, error: &dyn std::error::Error) -> Failure {
     )
 }
 
+/// The failure for a catalogue that cannot be written or removed.
+pub fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::WithHint {
+        message: format!("{}: cannot write: {error}", path.display()),
+        hint: Some("name another file with TRIMTAB_MODELS".to_owned()),
+    }
+}
+
 /// Looks up a model. `hint` goes into the error if the model is unknown.
 pub fn find(catalogue: &Catalogue, model: &str, hint: &str) -> Result<FoundModel, Failure> {
     catalogue.find(model).map_err(|unknown| {

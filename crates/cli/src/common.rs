@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Args, ValueEnum};
 
 /// Flags that every verb takes.
@@ -51,6 +52,8 @@ pub struct StoreArgs {
         global = true,
         value_name = "PATH",
         env = "TRIMTAB_STORE",
+        // Unlike the usual parser of paths, it accepts an empty variable, which counts as unset.
+        value_parser = OsStringValueParser::new().map(PathBuf::from),
         // The URL of a database may contain a password.
         hide_env_values = true
     )]

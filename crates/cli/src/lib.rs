@@ -30,6 +30,9 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(error),
     };
+    // An empty variable is the usual way to unset one.
+    let store = &mut cli.common.store.store;
+    store.take_if(|path| path.as_os_str().is_empty());
     // Its error is reported later, when there is a terminal to print it.
     let found = find_store(&mut cli);
     if reads_settings(&cli.verb) {

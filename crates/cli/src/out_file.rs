@@ -2,21 +2,47 @@
 
 use std::fs::File;
 use std::io::BufWriter;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::exit::Failure;
 
 const HINT: &str = "give a path in a folder that you may write to";
 
 /// Checks that a file can be written, without changing it: the work before that may take long.
-pub fn check(path: &Path) -> Result<(), Failure> {
-    let is_new = !path.exists();
+/// It must not be one of the files that are read.
+pub fn check(path: &Path, inputs: &[PathBuf]) -> Result<(), Failure> {
+    if inputs.iter().any(|input| is_same(input, path)) {
+        return Err(Failure::input(
+            format!("{} is the transcript itself", path.display()),
+            "give another file for the result",
+        ));
+    }
+    // Opening a pipe would wait for its reader.
+    if is_special(path) {
+        return Ok(());
+    }
+    // A link to a file that does not exist yet is not new, and stays.
+    let is_new = path.symlink_metadata().is_err();
     let opened = File::options().append(true).create(true).open(path);
     opened.map_err(|error| Failure::input(unwritable(path, &error), HINT))?;
     if is_new {
         std::fs::remove_file(path)?;
     }
     Ok(())
+}
+
+/// True if both paths lead to the same file. Links and relative paths may name it differently.
+pub fn is_same(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => false,
+    }
+}
+
+/// True for pipes and devices, such as /dev/null.
+pub fn is_special(path: &Path) -> bool {
+    path.metadata()
+        .is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
 /// Creates a file, or empties it.
@@ -27,8 +53,8 @@ pub fn create(path: &Path) -> Result<BufWriter<File>, Failure> {
 }
 
 /// Writes a whole file.
-pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text).map_err(|error| Failure::WithHint {
+pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), Failure> {
+    std::fs::write(path, bytes).map_err(|error| Failure::WithHint {
         message: unwritable(path, &error),
         hint: Some(HINT.to_owned()),
     })

@@ -136,6 +136,13 @@ pub(crate) fn plain_text(output: &Output) -> Option<&str> {
     }
 }
 
+/// The text of an output that consists of text alone, in one part or in several.
+pub(crate) fn all_text(output: &Output) -> Option<Cow<'_, str>> {
+    let mut parts = output.content.iter();
+    let is_text = !output.content.is_empty() && parts.all(|part| part.as_text().is_some());
+    is_text.then(|| output.text())
+}
+
 /// An output with another text. Unknown fields of a single text part stay.
 pub fn shown_as(output: &Output, text: impl Into<String>) -> Output {
     let extra = match output.content.as_slice() {
@@ -145,6 +152,17 @@ pub fn shown_as(output: &Output, text: impl Into<String>) -> Output {
     let text = text.into();
     let mut shown = output.with_content(vec![Part::Text(Text { text, extra })]);
     shown.trimmed = true;
+    shown
+}
+
+/// The same for an output in several parts: the new text replaces all its texts, and its media stay.
+pub fn shown_beside_media(output: &Output, text: impl Into<String>) -> Output {
+    let mut shown = shown_as(output, text);
+    let others = output
+        .content
+        .iter()
+        .filter(|part| part.as_text().is_none());
+    shown.content.extend(others.cloned());
     shown
 }
 

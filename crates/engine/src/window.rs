@@ -188,11 +188,6 @@ impl Projection {
         self.log_measures.get(position)
     }
 
-    /// The original messages with their measures.
-    pub fn measured_log(&self) -> impl Iterator<Item = (&Arc<Message>, &Measure)> {
-        self.log.messages().iter().zip(&self.log_measures)
-    }
-
     /// The measure of the slot of the message at `position` of the log; none if it is hidden.
     pub fn shown_measure(&self, position: usize) -> Option<Measure> {
         self.measure_of_slot(self.slot_number(position)?)

@@ -127,10 +127,15 @@ impl Usage {
     }
 }
 
+/// The largest figure that is believed, in tokens. No prompt is so long, and millions of such
+/// figures can be added up without an overflow.
+const MOST_TOKENS: u64 = 1 << 40;
+
 fn count(usage: &Value, pointer: &str) -> u64 {
     // A missing field, a null and a figure that is not a whole number all count as zero: usage is
     // only ever advice, and a call must not fail for it.
-    usage.pointer(pointer).and_then(Value::as_u64).unwrap_or(0)
+    let found = usage.pointer(pointer).and_then(Value::as_u64);
+    found.unwrap_or(0).min(MOST_TOKENS)
 }
 
 #[cfg(test)]

@@ -4,8 +4,12 @@ export interface TrimtabMiddleware {
   session: Session;
   /** For `wrapLanguageModel`. */
   middleware: any;
-  /** For `generateText` and `streamText`, where the model cannot be wrapped. It cannot retry. */
+  /** For `generateText` and `streamText`, where the model cannot be wrapped. */
   prepareStep: (step: { messages: any[]; steps: any[] }) => Promise<{ messages: any[] }>;
+  /** True if the provider refused a step for its size, and the next window will be smaller. */
+  recover: (error: unknown) => boolean;
+  /** The messages of the last step of `prepareStep`, to generate again with after `recover`. */
+  lastInput: any[];
   /** The retrieval tools, for `tools`. */
   tools: Record<string, any>;
 }

@@ -7,7 +7,7 @@
 //   const model = wrapLanguageModel({ model: openai('gpt-5'), middleware: context.middleware });
 //   await generateText({ model, tools: { ...tools, ...context.tools }, ... });
 
-import { HostRows, callRow, orUnchanged, outputRow, recordUsage, rowText, textOf, withRecovery } from './hosts.js';
+import { HostRows, callRow, orUnchanged, outputRow, recordUsage, recovers, rowText, textOf, withRecovery } from './hosts.js';
 import { Session } from './index.js';
 
 export function trimtabMiddleware(options = {}) {
@@ -25,10 +25,13 @@ export function trimtabMiddleware(options = {}) {
       withRecovery(session, async () => model.doStream(await fit(params))),
   };
   const prepareStep = async ({ messages, steps }) => {
+    context.lastInput = messages;
     recorded(session, steps.at(-1) ?? {});
     return { messages: await orUnchanged(() => fitted(session, { prompt: messages }), messages) };
   };
-  return { session, middleware, prepareStep, tools: retrievalTools(session) };
+  const recover = (error) => recovers(session, error);
+  const context = { session, middleware, prepareStep, recover, lastInput: [], tools: retrievalTools(session) };
+  return context;
 }
 
 /** The result, whose usage was recorded. Versions of the SDK differ in the form of a figure. */

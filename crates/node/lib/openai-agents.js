@@ -7,11 +7,12 @@
 //   const agent = new Agent({ name, tools: [...tools, ...context.tools], model: context.model(model) });
 //
 // `context.model` wraps a model, and also recovers from overflows. Without it, pass
-// `callModelInputFilter: context.inputFilter` to the run.
+// `callModelInputFilter: context.inputFilter` to the run. After an overflow, such a run ends with an
+// error; if `context.recover(error)` is true, run again with `context.lastInput`.
 
 import { tool } from '@openai/agents';
 
-import { HostRows, callRow, orUnchanged, outputRow, recordUsage, rowText, textOf, withRecovery } from './hosts.js';
+import { HostRows, callRow, orUnchanged, outputRow, recordUsage, recovers, rowText, textOf, withRecovery } from './hosts.js';
 import { Session } from './index.js';
 
 /** One conversation. */
@@ -20,11 +21,15 @@ export function trimtab(options = {}) {
   const tools = session.tools.map(({ function: { name, description, parameters } }) =>
     tool({ name, description, parameters, strict: false, execute: (args) => session.retrieve(name, args).text }),
   );
-  const inputFilter = async ({ modelData }) => ({
-    ...modelData,
-    input: await items(session, modelData.instructions, modelData.input),
-  });
-  return { session, tools, inputFilter, model: (inner) => new TrimtabModel(session, inner) };
+  const inputFilter = async ({ modelData }) => {
+    const { instructions, input } = modelData;
+    context.lastInput = input;
+    return { ...modelData, input: await items(session, instructions, input) };
+  };
+  const recover = (error) => recovers(session, error);
+  const model = (inner) => new TrimtabModel(session, inner);
+  const context = { session, tools, inputFilter, recover, lastInput: [], model };
+  return context;
 }
 
 class TrimtabModel {

@@ -5,7 +5,7 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 
-import { HostRows, callRow, orUnchanged, outputRow, recordUsage, rowText } from './hosts.js';
+import { HostRows, callRow, orUnchanged, outputRow, recordUsage, recovers, rowText } from './hosts.js';
 import { Session } from './index.js';
 
 /** The window of a model, in tokens, until opencode tells it with the first call. */
@@ -33,6 +33,12 @@ export const TrimtabPlugin = async () => {
   return {
     'chat.params': async ({ sessionID, model }) => {
       if (model?.limit?.context > 0) windows.set(sessionID, model.limit.context);
+    },
+    event: async ({ event }) => {
+      const { sessionID, error } = event.properties ?? {};
+      if (event.type !== 'session.error' || error?.name !== 'ContextOverflowError' || !sessionID) return;
+      // opencode ends the turn with the error; the window of the next one is smaller.
+      recovers(sessionOf(sessionID), { statusCode: 400, ...error.data });
     },
     'experimental.chat.messages.transform': async (_, output) => {
       const { messages } = output;

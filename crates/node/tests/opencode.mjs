@@ -1,5 +1,7 @@
-// The plugin in the real opencode: rounds of large outputs, a provider with a small window, and one
-// line read back with the command that a view names. Without the plugin the same session must fail.
+// The plugin in the real opencode: rounds of two parallel calls with outputs up to 5 MB, a provider with
+// a window of 20,000 tokens, and one line read back with the command that a view names. Without the
+// plugin the same session must fail. In a third run, opencode is told a window that is too large, so
+// that the provider refuses a request, and the session goes on with a smaller one.
 //
 // node opencode.mjs OPENCODE TRIMTAB
 
@@ -11,33 +13,38 @@ import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-// 48 KB, which opencode itself shows whole.
+// 48 KB, which opencode itself shows whole, and 5 MB, of which it gives us a part.
 const PRINT = (round) => `for i in $(seq 0 1899); do echo "round ${round}, line $i of a long log"; done`;
-const ROUNDS = 6;
+const PRINT_LONG = 'seq 1 740000';
+const ROUNDS = 8;
 const NEEDLE = 'round 0, line 911 of a long log';
-const WINDOW = 50_000;
+const WINDOW = 20_000;
 const LIMIT = 180_000;
+/** How often a session is continued after an error. */
+const MOST_RUNS = 4;
 
 /** What the model calls or says, given the text of the request. */
 function play(step, text) {
-  if (step < ROUNDS) return { command: PRINT(step) };
+  if (step < ROUNDS) return { commands: [PRINT(step), step === ROUNDS - 1 ? PRINT_LONG : PRINT(ROUNDS + step)] };
   if (step === ROUNDS) {
     const named = /trimtab output read (--session 'opencode\/[^']+') [a-z2-7]{16}/.exec(text);
     const command = `trimtab output grep ${named?.[1]} --all '${NEEDLE}'`;
-    return named ? { command } : { said: 'failed: no view names the command' };
+    return named ? { commands: [command] } : { said: 'failed: no view names the command' };
   }
   return { said: text.split(NEEDLE).length > 2 ? 'found the line' : 'failed: not found' };
 }
 
-function chunks(id, { command, said }, tokens) {
-  const args = JSON.stringify({ command, description: 'prints' });
-  const call = { index: 0, id, type: 'function', function: { name: 'bash', arguments: args } };
-  const delta = { role: 'assistant', ...(command ? { tool_calls: [call] } : { content: said }) };
+function chunks(id, { commands, said }, tokens) {
+  const calls = commands?.map((command, index) => {
+    const args = JSON.stringify({ command, description: 'prints' });
+    return { index, id: `${id}_${index}`, type: 'function', function: { name: 'bash', arguments: args } };
+  });
+  const delta = { role: 'assistant', ...(calls ? { tool_calls: calls } : { content: said }) };
   const head = { id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm' };
   const usage = { prompt_tokens: tokens, completion_tokens: 20, total_tokens: tokens + 20 };
   return [
     { ...head, choices: [{ index: 0, delta, finish_reason: null }] },
-    { ...head, choices: [{ index: 0, delta: {}, finish_reason: command ? 'tool_calls' : 'stop' }], usage },
+    { ...head, choices: [{ index: 0, delta: {}, finish_reason: calls ? 'tool_calls' : 'stop' }], usage },
   ];
 }
 
@@ -66,8 +73,8 @@ function provider() {
   return new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve({ server, seen })));
 }
 
-function settings(url, plugin) {
-  const model = { name: 'm', tool_call: true, limit: { context: WINDOW, output: 1_000 } };
+function settings(url, plugin, window) {
+  const model = { name: 'm', tool_call: true, limit: { context: window, output: 1_000 } };
   const options = { baseURL: url, apiKey: 'k' };
   const mine = { npm: '@ai-sdk/openai-compatible', name: 'mine', options, models: { m: model } };
   // Its own compaction would hide what the plugin does.
@@ -99,19 +106,22 @@ function finished(program, args, options) {
   return new Promise((resolve) => child.on('close', (code) => (clearTimeout(timer), resolve({ code, said }))));
 }
 
-/** Runs the session in a fresh folder. */
-async function run(opencode, trimtab, plugin) {
+/** Runs the session in a fresh folder, and continues it after an error if that is wanted. */
+async function run(opencode, trimtab, plugin, { window = WINDOW, runs = 1 } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'opencode-'));
   const { server, seen } = await provider();
   try {
     const file = join(folder, 'config', 'opencode', 'opencode.json');
     mkdirSync(dirname(file), { recursive: true });
     const url = `http://127.0.0.1:${server.address().port}/v1`;
-    writeFileSync(file, JSON.stringify(settings(url, plugin)));
+    writeFileSync(file, JSON.stringify(settings(url, plugin, window)));
     const work = join(folder, 'work');
     mkdirSync(work);
     const options = { cwd: work, env: environment(folder, trimtab) };
-    const { said } = await finished(opencode, ['run', '-m', 'mine/m', 'print it'], options);
+    let { code, said } = await finished(opencode, ['run', '-m', 'mine/m', 'print it'], options);
+    for (let at = 1; at < runs && code !== 0; at += 1) {
+      ({ code, said } = await finished(opencode, ['run', '-c', '-m', 'mine/m', 'go on'], options));
+    }
     return { said, ...seen };
   } finally {
     server.close();
@@ -124,9 +134,13 @@ const plain = await run(opencode, trimtab, []);
 assert(!plain.said.includes('found the line'), 'the session ends well without the plugin');
 assert(plain.refused > 0, `it failed for another reason: ${plain.said.slice(-2_000)}`);
 const plugin = fileURLToPath(import.meta.resolve('trimtab/opencode'));
-const { said, refused, requests } = await run(opencode, trimtab, [`file://${plugin}`]);
+const plugins = [`file://${plugin}`];
+const { said, refused, requests } = await run(opencode, trimtab, plugins);
 assert(said.includes('found the line'), `${said.slice(-2_000)}\n${requests.at(-1)?.slice(0, 3_000)}`);
 assert(!requests.at(-2).includes(NEEDLE), 'the line was never out of the window');
 assert.equal(refused, 0);
 const largest = Math.max(...requests.map((text) => Math.round(text.length / 4)));
+const recovered = await run(opencode, trimtab, plugins, { window: 2 * WINDOW, runs: MOST_RUNS });
+assert(recovered.said.includes('found the line'), recovered.said.slice(-2_000));
+assert(recovered.refused > 0, 'there was nothing to recover from');
 console.log(`opencode: ok, largest request ${largest} of ${WINDOW} tokens`);

@@ -5,7 +5,7 @@
 ``TRANSCRIPT`` has Chat Completions messages, one session on each line, for example from
 ``cargo run --example made_sessions``. Before each answer of the model, each way is given all messages
 so far, as an agent would do it. Ways whose library is not installed are left out. Rows of the table
-that a page has must be about the same there. The table has:
+that a page has must be about the same there, and so must the numbers of calls and names. The table has:
 
 - refused: windows that are too large, or in which calls and outputs do not belong together
 - cost: with a prompt cache, relative to sending everything: tokens that the window before had at
@@ -23,6 +23,7 @@ import json
 import re
 import sys
 from collections import Counter
+from itertools import product
 from pathlib import Path
 from typing import Any, Callable, Iterator, NamedTuple
 
@@ -31,6 +32,11 @@ from provider import chat_fault
 NAME = re.compile(r"[A-Za-z0-9_./:@#-]{6,}")
 # A row of the table.
 ROW = re.compile(r"\| .+ \|( [0-9.]+ \|){6}")
+# How the pages tell the numbers of calls and names.
+TOLD = {
+    "calls": re.compile(r"([0-9,]+) calls (?:through a window|of six sessions)"),
+    "needed": re.compile(r"([0-9,]+) (?:times, a call|names were needed)"),
+}
 BYTES_PER_TOKEN = 4
 READ, WRITE = 0.1, 1.25
 # As clients set it: clearing begins at three quarters of the window.
@@ -187,6 +193,14 @@ def main(transcript: str, window: str = "40000", *pages: str) -> int:
     print(f"{whole['calls']} calls, window {window}, {whole['needed']} names\n")
     print("| | refused | tokens | cost | in the window | read back | gone |\n|---|--:|--:|--:|--:|--:|--:|")
     texts = [Path(page).read_text().replace("**", "") for page in pages]
+    for (page, text), (what, pattern) in product(zip(pages, texts), TOLD.items()):
+        found = pattern.search(text)
+        if found is None or abs(int(found[1].replace(",", "")) - whole[what]) > 0.1 * whole[what]:
+            print(f"{page} tells another number: {found and found[0]}; it is {whole[what]}", file=sys.stderr)
+            wrong = 1
+    if pages and len(sessions) != 6:
+        print(f"the pages tell six sessions; there are {len(sessions)}", file=sys.stderr)
+        wrong = 1
     told = [line for text in texts for line in text.splitlines() if ROW.fullmatch(line)]
     for name, make in WAYS.items():
         try:

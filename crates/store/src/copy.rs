@@ -25,7 +25,7 @@ pub struct CopyProgress {
     pub copied_entries: u64,
 }
 
-/// Copies everything in `from` to `to`, and calls `report` after each session.
+/// Copies everything in `from` to `to`, and calls `report` after each output and each session.
 ///
 /// Refs, logs and journals stay the same, so a proxy can continue every conversation with the copy.
 /// Every output is read back from the target and verified by its digest, every entry by its bytes.
@@ -56,6 +56,7 @@ pub fn copy_store(
     let mut copy = StoreCopy {
         from,
         to,
+        report,
         progress: CopyProgress {
             sessions: sessions.len() as u64,
             ..CopyProgress::default()
@@ -68,7 +69,7 @@ pub fn copy_store(
             copied => copied?,
         }
         copy.progress.copied_sessions += 1;
-        report(&copy.progress);
+        (copy.report)(&copy.progress);
     }
     // Last, because every write above marks a session as used now.
     copy.restore_times(&sessions)?;
@@ -78,6 +79,7 @@ pub fn copy_store(
 struct StoreCopy<'s> {
     from: &'s dyn Store,
     to: &'s dyn Store,
+    report: &'s mut dyn FnMut(&CopyProgress),
     progress: CopyProgress,
 }
 
@@ -90,11 +92,16 @@ impl StoreCopy<'_> {
             self.to.link(session, parent)?;
         }
         let present = self.to.list(session)?;
+        // An earlier copy may have stopped before it read its last output back.
+        if let Some(last) = present.last() {
+            self.verify(session, last)?;
+        }
         let present: BTreeSet<&str> = present.iter().map(|output| output.reference.id()).collect();
         for output in self.from.list(session)? {
             if !present.contains(output.reference.id()) {
                 self.output(session, &output)?;
             }
+            (self.report)(&self.progress);
         }
         for stream in Stream::ALL {
             self.entries(session, stream)?;
@@ -136,10 +143,19 @@ impl StoreCopy<'_> {
         if copied.id() != id {
             return Err(Error::damaged(format!("output {id}")));
         }
-        let mut stored = self.to.open(session, id, OutputForm::Whole)?.reader();
-        io::copy(&mut stored, &mut io::sink()).map_err(Error::from_read)?;
+        self.verify(session, output)?;
         self.progress.copied_outputs += 1;
         self.progress.copied_bytes += output.byte_size;
+        Ok(())
+    }
+
+    /// Reads an output back from the target, which checks it by its digest.
+    fn verify(&self, session: &SessionId, output: &OutputMetadata) -> Result<()> {
+        let text = output.has_text.then_some(OutputForm::Text);
+        for form in std::iter::once(OutputForm::Whole).chain(text) {
+            let mut stored = self.to.open(session, output.reference.id(), form)?.reader();
+            io::copy(&mut stored, &mut io::sink()).map_err(Error::from_read)?;
+        }
         Ok(())
     }
 

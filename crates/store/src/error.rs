@@ -144,6 +144,11 @@ pub enum Error {
         /// The reason.
         why: String,
     },
+    /// The object store belongs to another store.
+    #[error(
+        "the object store belongs to another store\nhint: give each store a bucket or a prefix of its own; if the other store no longer exists, delete the object `store` in this place"
+    )]
+    ForeignObjects,
     /// The database has no store yet.
     #[error(
         "there is no store in the database\nhint: `trimtab serve` and `trimtab output put` create one"

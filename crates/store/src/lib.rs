@@ -52,7 +52,7 @@ pub use lines::{LineRange, OutputLine, OutputLines};
 pub use memory::MemoryStore;
 pub use put::{OutputForm, OutputLabels, OutputMetadata, Put, SpilledFile};
 pub use server_variables::ServerVariables;
-pub use session::{SessionId, SessionInfo, StoreStatus, Stream};
+pub use session::{SessionId, SessionInfo, StoreStatus, Stream, StreamEntries};
 #[cfg(feature = "shared")]
 pub use shared::{SharedOptions, SharedStore};
 pub use source::{FrameSource, OpenOutput, OutputReader};

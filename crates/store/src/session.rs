@@ -59,6 +59,15 @@ pub enum Stream {
     Journal,
 }
 
+/// Entries of both streams of a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StreamEntries {
+    /// Entries of the log.
+    pub log: Vec<Vec<u8>>,
+    /// Entries of the journal.
+    pub journal: Vec<Vec<u8>>,
+}
+
 impl Stream {
     /// Both streams.
     pub const ALL: [Self; 2] = [Self::Log, Self::Journal];

@@ -10,7 +10,7 @@ use crate::put::PutInput;
 use crate::write::{RefMinter, Write, WriteKind};
 use crate::{
     CollectOptions, CollectReport, Error, OpenOutput, OutputForm, OutputMetadata, Put, Result,
-    SessionId, SessionInfo, SpilledFile, Store, StoreStatus, Stream,
+    SessionId, SessionInfo, SpilledFile, Store, StoreStatus, Stream, StreamEntries,
 };
 
 /// Larger outputs are not deferred. Most backends store them in separate files, which need a sync
@@ -224,6 +224,10 @@ impl Store for StagedStore {
         self.flushed_store()?.open_all(session, ids)
     }
 
+    fn holds_all(&self, session: &SessionId, ids: &[&str]) -> Result<bool> {
+        self.flushed_store()?.holds_all(session, ids)
+    }
+
     fn metadata(&self, session: &SessionId, id: &str) -> Result<OutputMetadata> {
         self.flushed_store()?.metadata(session, id)
     }
@@ -271,6 +275,15 @@ impl Store for StagedStore {
         limit: usize,
     ) -> Result<Vec<Vec<u8>>> {
         self.flushed_store()?.read(session, stream, from, limit)
+    }
+
+    fn read_streams(
+        &self,
+        session: &SessionId,
+        from: (u64, u64),
+        limit: usize,
+    ) -> Result<StreamEntries> {
+        self.flushed_store()?.read_streams(session, from, limit)
     }
 
     fn secret(&self) -> Result<[u8; 32]> {

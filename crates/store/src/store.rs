@@ -12,7 +12,7 @@ use crate::grep::{Query, SearchResults};
 use crate::{
     CollectOptions, CollectReport, Error, LineRange, OpenOutput, OutputForm, OutputLines,
     OutputMetadata, Put, RefMinter, Result, SessionId, SessionInfo, SpilledFile, StoreStatus,
-    Stream, Write,
+    Stream, StreamEntries, Write,
 };
 
 /// Stores outputs, logs and journals.
@@ -53,6 +53,18 @@ pub trait Store: Send + Sync {
             .iter()
             .map(|id| self.open(session, id, OutputForm::Whole));
         opened.collect()
+    }
+
+    /// True if the session may redeem all these refs. A store on another machine answers in one
+    /// round trip.
+    fn holds_all(&self, session: &SessionId, ids: &[&str]) -> Result<bool> {
+        for id in ids {
+            match self.metadata(session, id) {
+                Err(error) if error.is_not_found() => return Ok(false),
+                found => drop(found?),
+            }
+        }
+        Ok(true)
     }
 
     /// The metadata of an output.
@@ -113,6 +125,20 @@ pub trait Store: Send + Sync {
         from: u64,
         limit: usize,
     ) -> Result<Vec<Vec<u8>>>;
+
+    /// At most `limit` entries of the log and `limit` of the journal, from these positions on. A
+    /// store on another machine answers in one round trip.
+    fn read_streams(
+        &self,
+        session: &SessionId,
+        (log, journal): (u64, u64),
+        limit: usize,
+    ) -> Result<StreamEntries> {
+        Ok(StreamEntries {
+            log: self.read(session, Stream::Log, log, limit)?,
+            journal: self.read(session, Stream::Journal, journal, limit)?,
+        })
+    }
 
     /// The secret of the store: 32 random bytes, created with it and never collected. Every store
     /// has a different one.

@@ -264,3 +264,167 @@ fn session_that_another_process_uses_during_a_collection_stays() {
     assert_eq!(report.sessions, [unused]);
     assert_eq!(store.position(&used, Stream::Log).unwrap(), 1);
 }
+
+/// Changes the clock of a database for all connections that are opened later.
+fn shift_clock(server: &PostgresServer, name: &str, by: &str) {
+    let shift = format!(
+        "CREATE SCHEMA shifted;
+         CREATE FUNCTION shifted.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
+             AS $$ SELECT pg_catalog.clock_timestamp() + interval '{by}' $$;
+         ALTER DATABASE {name} SET search_path = shifted, pg_catalog"
+    );
+    server.sql(name, &shift).unwrap();
+}
+
+#[test]
+fn machine_whose_clock_is_ahead_removes_nothing_that_is_in_use() {
+    let Some(url) = database() else { return };
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let name = url.rsplit('/').next().unwrap();
+    // The clock of this machine is ten hours ahead of that of the database.
+    shift_clock(server, name, "-10 hours");
+    let store = SharedStore::open(&url).unwrap();
+    let (used, leased, own) = (session("used"), session("leased"), session("own"));
+    for session in [&used, &leased, &own] {
+        store.append(session, Stream::Log, 0, &[b"entry"]).unwrap();
+    }
+    // Machines with another clock use one session, have another in memory, and upload an output.
+    let now = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+    let others = format!(
+        "UPDATE trimtab.sessions SET used = {now} WHERE name = 'used';
+         UPDATE trimtab.sessions SET used = 0, leased_until = {now} + 900000 WHERE name = 'leased';
+         INSERT INTO trimtab.chunks VALUES ('uploaded', 0, {now}, 'x')"
+    );
+    server.sql(name, &others).unwrap();
+    let request = CollectOptions {
+        older_than: Some(Duration::from_hours(5)),
+        ..CollectOptions::default()
+    };
+    let report = store.collect(&request).unwrap();
+    assert_eq!((report.sessions, report.stray_files), (vec![], 0));
+    store.lease(&[own], Duration::from_mins(15)).unwrap();
+    let differences = format!(
+        "SELECT abs(used - {now}) < 3600000 AND leased_until BETWEEN {now} AND {now} + 3600000
+         FROM trimtab.sessions WHERE name = 'own'"
+    );
+    assert_eq!(server.sql(name, &differences).unwrap(), "t");
+}
+
+#[test]
+fn collection_leaves_the_objects_of_another_store_in_the_same_bucket() {
+    let Some((one, objects, bucket)) = store_with_bucket() else {
+        return;
+    };
+    let Some(url) = database() else { return };
+    let later = SharedOptions::new(&url)
+        .blobs(ObjectServer::url(&bucket, objects.address()))
+        .clock(|| now_millis() + 2 * 60 * 60 * 1000)
+        .open()
+        .unwrap();
+    let s = session("s");
+    let output = one.put(&s, Put::new("c", &noise(300_000))).unwrap();
+    let collected = later.collect(&CollectOptions::default());
+    assert_eq!(one.get(&s, output.id()).unwrap(), noise(300_000));
+    assert!(
+        matches!(collected, Err(Error::ForeignObjects)),
+        "{collected:?}"
+    );
+    let put = later.put(&s, Put::new("c", &noise(300_000)));
+    assert!(matches!(put, Err(Error::ForeignObjects)), "{put:?}");
+    later
+        .put(&s, Put::new("c", "small outputs stay in the database"))
+        .unwrap();
+}
+
+#[test]
+fn process_without_the_object_store_removes_nothing_that_is_in_it() {
+    let Some(url) = database() else { return };
+    let Some(objects) = ObjectServer::shared() else {
+        return;
+    };
+    let bucket = objects.new_bucket().unwrap();
+    let blobs = ObjectServer::url(&bucket, objects.address());
+    let whole = SharedOptions::new(&url).blobs(&blobs).open().unwrap();
+    let without = SharedStore::open(&url).unwrap();
+    let s = session("s");
+    let output = whole.put(&s, Put::new("c", &noise(300_000))).unwrap();
+    let named = CollectOptions {
+        sessions: [s.clone()].into(),
+        ..CollectOptions::default()
+    };
+    let refused = [
+        without.delete(&s, output.id()),
+        without.delete_session(&s),
+        without.collect(&named).map(|_| ()),
+    ];
+    for refused in refused {
+        let text = refused.unwrap_err().to_string();
+        assert!(text.contains("--blobs"), "{text}");
+    }
+    assert_eq!(whole.get(&s, output.id()).unwrap(), noise(300_000));
+    whole.collect(&named).unwrap();
+    assert_eq!(objects.object_count(&bucket).unwrap(), 0);
+}
+
+#[test]
+fn output_that_another_process_erased_is_not_read_from_memory() {
+    let Some(url) = database() else { return };
+    let Some(objects) = ObjectServer::shared() else {
+        return;
+    };
+    let blobs = ObjectServer::url(&objects.new_bucket().unwrap(), objects.address());
+    let open = || SharedOptions::new(&url).blobs(&blobs).open().unwrap();
+    let (one, other) = (open(), open());
+    let s = session("s");
+    let outputs = [
+        one.put(&s, Put::new("small", "text")).unwrap(),
+        one.put(&s, Put::new("large", &noise(300_000))).unwrap(),
+    ];
+    for output in &outputs {
+        other.get(&s, output.id()).unwrap();
+    }
+    assert!(one.claim(&s, "summary", Duration::from_hours(1)).unwrap());
+    one.delete_session(&s).unwrap();
+    for output in &outputs {
+        let read = other.get(&s, output.id());
+        assert!(matches!(read, Err(Error::NotFound)), "{read:?}");
+        let metadata = other.metadata(&s, output.id());
+        assert!(matches!(metadata, Err(Error::NotFound)), "{metadata:?}");
+    }
+    let name = url.rsplit('/').next().unwrap();
+    let server = PostgresServer::shared().unwrap();
+    let claims = server.sql(name, "SELECT count(*) FROM trimtab.claims");
+    assert_eq!(claims.unwrap(), "0", "the name of the session is gone too");
+}
+
+#[test]
+fn slow_statement_does_not_keep_others_away_from_the_database() {
+    let Some(url) = database() else { return };
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let store = SharedStore::open(&url).unwrap();
+    let (slow, quick) = (session("slow"), session("quick"));
+    for session in [&slow, &quick] {
+        store.touch(session).unwrap();
+    }
+    let name = url.rsplit('/').next().unwrap();
+    let sleep = "CREATE FUNCTION trimtab.sleep() RETURNS trigger LANGUAGE plpgsql
+            AS $$ BEGIN PERFORM pg_sleep(5); RETURN NEW; END $$;
+        CREATE TRIGGER slow BEFORE UPDATE ON trimtab.sessions FOR EACH ROW
+            WHEN (OLD.name = 'slow') EXECUTE FUNCTION trimtab.sleep()";
+    server.sql(name, sleep).unwrap();
+    std::thread::scope(|threads| {
+        let slow = threads.spawn(|| store.touch(&slow));
+        let mut is_over = false;
+        // One more after the slow statement has failed.
+        while !std::mem::replace(&mut is_over, slow.is_finished()) {
+            store.touch(&quick).unwrap();
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let slow = slow.join().unwrap();
+        assert!(matches!(slow, Err(Error::Busy)), "{slow:?}");
+    });
+}

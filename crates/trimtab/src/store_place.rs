@@ -63,6 +63,21 @@ impl StorePlace {
         self
     }
 
+    /// True if both keep large outputs in the same place.
+    pub fn shares_objects(&self, other: &Self) -> bool {
+        let objects = |place: &Self| match place {
+            Self::Shared {
+                blobs: Some(url), ..
+            } => {
+                // The query has credentials and settings.
+                let place = url.split('?').next().unwrap_or_default();
+                Some(place.trim_end_matches('/').to_owned())
+            }
+            _ => None,
+        };
+        objects(self).is_some() && objects(self) == objects(other)
+    }
+
     /// Opens the store, and creates it if it does not exist.
     pub fn create(&self) -> Result<Arc<dyn Store>> {
         self.open_as(false)

@@ -19,7 +19,7 @@ async fn dashboard_and_demo_report_the_same_savings() {
     let demo = PlayedDemo::start();
     let report = &demo.report;
     let number = |pointer: &str| report.pointer(pointer).unwrap().as_f64().unwrap();
-    let total = get(&demo.url, "savings").await["total"].clone();
+    let total = get(&demo.url, "sessions").await["overview"]["savings"].clone();
     assert_eq!(total["tokens"], report["counted"]["tokens"]);
     for figure in ["spent", "saved", "saved_unbounded"] {
         let (shown, told) = (
@@ -82,11 +82,11 @@ async fn savings_show_the_distribution_and_the_holdout() {
     browser.goto(&format!("{}/dashboard#/savings", served.url));
     browser.wait_for_text("a held-out one");
     browser.wait_for_text("Median ");
-    let compared = get(&served.url, "savings").await["compared"].clone();
+    let listed = get(&served.url, "sessions").await;
+    let compared = &listed["overview"]["compared"];
     let calls = |side: &str| compared[side]["calls"].as_u64().unwrap();
     assert_eq!(calls("managed") + calls("holdout"), 24, "{compared}");
     let bars = browser.eval("document.querySelectorAll('.bars span').length");
-    let sessions = get(&served.url, "savings").await["sessions"].clone();
-    let listed = sessions.as_array().map_or(0, Vec::len);
-    assert_eq!(bars, Value::from(listed));
+    let sessions = listed["sessions"].as_array().map_or(0, Vec::len);
+    assert_eq!(bars, Value::from(sessions));
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::run::{golden, trimtab, with_input};
+use crate::run::{Home, finish, golden, root, trimtab, with_input};
 
 /// What is given, and what the first line of the message must say.
 const CASES: &[(&str, &[u8], &str)] = &[
@@ -189,7 +189,7 @@ fn byte_order_mark_is_skipped() {
 
 #[test]
 fn incomplete_log_is_read_with_a_warning() {
-    let log = std::fs::read(crate::run::root().join("examples/forms/codex.jsonl")).unwrap();
+    let log = std::fs::read(root().join("examples/forms/codex.jsonl")).unwrap();
     let cut = &log[..log.len() - 40];
     let outcome = with_input(&["inspect", "-"], cut);
     let expected =
@@ -218,4 +218,65 @@ fn deeply_nested_json_is_kept() {
     let deep = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     let input = format!("[{{\"role\":\"user\",\"content\":\"hi\",\"x\":{deep}}}]");
     assert_eq!(with_input(&["inspect", "-"], input.as_bytes()).code, 0);
+}
+
+#[test]
+fn result_file_never_replaces_the_transcript() {
+    let home = Home::new();
+    let original = std::fs::read(root().join("examples/fix-failing-test.json")).unwrap();
+    let file = home.file("session.json", &original);
+    let other = home.file("other.json", &original);
+    for (verb, flag) in [
+        ("inspect", "--html"),
+        ("inspect", "--svg"),
+        ("replay", "--html"),
+        ("replay", "--windows"),
+    ] {
+        let done = home.run(&[verb, &other, &file, flag, &file]);
+        let told = done.stderr.lines().next().unwrap_or_default();
+        assert!(
+            told.ends_with("is the transcript itself"),
+            "{verb} {flag}: {told}"
+        );
+        assert_eq!(done.code, 2, "{verb} {flag}");
+        assert_eq!(std::fs::read(&file).unwrap(), original, "{verb} {flag}");
+    }
+}
+
+#[test]
+fn errors_name_the_file_that_cannot_be_written() {
+    let home = Home::new();
+    let plain = home.file("plain", b"");
+    let (below, folder) = (format!("{plain}/file"), home.path().to_str().unwrap());
+    let registry = br#"{"m": {"max_input_tokens": 1000, "mode": "chat"}}"#;
+    for (args, file) in [
+        (&["models", "update", "-"][..], below.as_str()),
+        (&["models", "reset"], folder),
+        (&["hook", "install", "claude", "--file", folder], folder),
+        (
+            &["hook", "install", "claude", "--yes", "--file", &below],
+            &below,
+        ),
+    ] {
+        let mut command = home.command();
+        let done = finish(command.args(args).env("TRIMTAB_MODELS", file), registry);
+        let told = format!("error: {file}: cannot ");
+        assert!(done.stderr.starts_with(&told), "{args:?}: {}", done.stderr);
+        assert!(
+            done.stderr.contains("\nhint: name another"),
+            "{}",
+            done.stderr
+        );
+        assert_eq!(done.code, 1, "{args:?}");
+    }
+}
+
+#[test]
+fn misspelt_option_of_wrap_is_not_taken_for_a_client() {
+    let done = Home::new().run(&["wrap", "--preste", "refs", "true"]);
+    assert!(
+        done.stderr
+            .starts_with("error: unknown option --preste\nhint: ")
+    );
+    assert_eq!(done.code, 2);
 }

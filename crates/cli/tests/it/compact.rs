@@ -422,6 +422,38 @@ fn input_is_overwritten_only_with_force() {
     assert!(std::fs::read(&file).unwrap().len() < original.len());
 }
 
+#[cfg(unix)]
+#[test]
+fn output_replaces_no_link_and_no_pipe() {
+    use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, symlink};
+
+    let home = Home::new();
+    let example = "examples/forms/codex.jsonl";
+    let old = home.file("old.jsonl", b"old");
+    std::fs::set_permissions(&old, std::fs::Permissions::from_mode(0o640)).unwrap();
+    let link = home.path().join("link.jsonl");
+    symlink(&old, &link).unwrap();
+    let done = home.run(&["compact", example, "-o", link.to_str().unwrap(), "-k", "1"]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(link.symlink_metadata().unwrap().is_symlink());
+    let written = std::fs::read(&old).unwrap();
+    assert!(written.len() > 100, "{}", written.len());
+    let mode = std::fs::metadata(&old).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o640);
+
+    let pipe = home.path().join("pipe");
+    let status = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(status.unwrap().success());
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || std::fs::read(pipe).unwrap()
+    });
+    let done = home.run(&["compact", example, "-o", pipe.to_str().unwrap(), "-k", "1"]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(pipe.symlink_metadata().unwrap().file_type().is_fifo());
+    assert_eq!(reader.join().unwrap().len(), written.len());
+}
+
 #[test]
 fn impossible_compactions_are_reported() {
     let home = Home::new();
@@ -563,4 +595,20 @@ fn script_can_write_the_summary() {
             .iter()
             .any(|message| message.text().contains("As the script says."))
     );
+}
+
+#[test]
+fn compacted_log_has_no_line_that_was_cut_off() {
+    let home = Home::new();
+    // The last call is open, so an output is added behind the cut line.
+    let log = r#"{"type":"user","uuid":"1","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"go"}}
+{"type":"assistant","uuid":"2","parentUuid":"1","sessionId":"s","message":{"id":"m","role":"assistant","content":[{"type":"tool_use","id":"t","name":"run","input":{}}]}}
+{"type":"user","uuid":"3","parentU"#;
+    let file = home.file("log.jsonl", log.as_bytes());
+    let out = home.path().join("out").display().to_string();
+    let done = home.run(&["compact", &file, "-o", &out]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let done = home.run(&["inspect", &out]);
+    assert_eq!((done.code, done.stderr.as_str()), (0, ""));
+    assert!(!std::fs::read_to_string(&out).unwrap().contains("parentU\n"));
 }

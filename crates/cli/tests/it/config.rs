@@ -5,6 +5,40 @@ use serde_json::Value;
 use crate::run::{Home, trimtab};
 
 #[test]
+fn variables_name_fields_of_tables_and_may_be_empty() {
+    let home = Home::new();
+    let show = |name: &str, value: &str| {
+        let args = ["config", "show", "proxy.limits", "--json"];
+        crate::run::finish(home.command().env(name, value).args(args), b"")
+    };
+    let done = show("TRIMTAB_PROXY_LIMITS_PLAN_MS", "77");
+    let line: Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!(line["value"]["plan_ms"], 77, "{line}");
+    let done = show("TRIMTAB_VIEWS_DEFAULT_MAX_BYTE", "77");
+    assert!(done.stderr.contains("max_byte"), "{}", done.stderr);
+    assert_eq!(done.code, 2);
+    for name in ["TRIMTAB_PROXY_LIMITS_PLAN_MS", "TRIMTAB_STORE"] {
+        let done = show(name, "");
+        assert_eq!(done.code, 0, "{name}: {}", done.stderr);
+    }
+}
+
+#[test]
+fn config_init_writes_to_standard_output() {
+    let home = Home::new();
+    let mut command = home.command();
+    command.current_dir(home.path());
+    let done = crate::run::finish(command.args(["config", "init", "-"]), b"");
+    assert_eq!((done.code, done.stderr.as_str()), (0, ""));
+    assert!(
+        done.stdout.contains("preset = \"steady\""),
+        "{}",
+        done.stdout
+    );
+    assert!(!home.path().join("-").exists());
+}
+
+#[test]
 fn config_show_prints_values_and_sources() {
     let home = Home::new();
     let file = home.file(

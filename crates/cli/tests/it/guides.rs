@@ -1,4 +1,4 @@
-//! Every command in the guides is run by a test: here, or by one that is named here.
+//! Every command in the guides and the README is run by a test: here, or by one that is named here.
 
 use std::fs;
 use std::path::Path;
@@ -15,13 +15,14 @@ enum Runner {
 }
 use Runner::{Here, Other};
 
+/// `wrapped.rs` does it with the real clients, where they are wanted.
 const WRAP: Runner = Other(
-    "crates/cli/tests/proxy/wrapped.rs",
-    "wrapped_clients_reach_their_own_address_through_the_proxy",
+    "crates/cli/tests/proxy/documented.rs",
+    "documented_wraps_start_their_client_before_the_proxy",
 );
 
 /// The beginning of each command, and who runs it.
-static COMMANDS: [(&str, Runner); 21] = [
+static COMMANDS: [(&str, Runner); 27] = [
     ("trimtab wrap claude", WRAP),
     ("trimtab wrap --preset steady claude --resume", WRAP),
     ("trimtab wrap codex", WRAP),
@@ -43,18 +44,54 @@ static COMMANDS: [(&str, Runner); 21] = [
     ),
     // It does not end by itself.
     (
-        "trimtab serve --listen",
+        "trimtab serve",
         Other(
             "crates/cli/tests/proxy/serve.rs",
-            "port_alone_and_localhost_mean_loopback",
+            "three_dialects_are_managed",
+        ),
+    ),
+    (
+        "trimtab serve --listen",
+        Other(
+            "crates/cli/tests/proxy/documented.rs",
+            "documented_compression_is_answered_by_the_documented_proxy",
         ),
     ),
     (
         "curl -s http://127.0.0.1:8787/v1/compress",
         Other(
-            "crates/proxy/tests/it/own.rs",
-            "compress_returns_a_window_without_a_model_call",
+            "crates/cli/tests/proxy/documented.rs",
+            "documented_compression_is_answered_by_the_documented_proxy",
         ),
+    ),
+    // The SDKs of the providers are given the address of the proxy.
+    (
+        "OPENAI_BASE_URL=http://127.0.0.1:8787/v1 python",
+        Other(
+            "crates/cli/tests/proxy/sdk.rs",
+            "python_sdks_run_to_the_end",
+        ),
+    ),
+    // It keeps serving without `--once`.
+    (
+        "cargo run --release -- demo",
+        Other(
+            "crates/cli/tests/proxy/demo.rs",
+            "demo_session_fits_and_costs_less",
+        ),
+    ),
+    // A person types what it answers.
+    (
+        "trimtab chat",
+        Other(
+            "crates/cli/tests/it/readme.rs",
+            "commands_of_the_readme_run_in_the_repository",
+        ),
+    ),
+    ("./test", Other(".ci/run", "exec ./test")),
+    (
+        "cargo install --path crates/cli",
+        Other("test", "cargo install --path crates/cli"),
     ),
     // These build and install the packages, which takes minutes.
     (
@@ -136,11 +173,12 @@ fn run(home: &Home, line: &str, guide: &str) {
 }
 
 #[test]
-fn commands_of_the_guides_are_run() {
+fn commands_of_the_guides_and_the_readme_are_run() {
     let home = home();
     let mut used = vec![false; COMMANDS.len()];
     let guides = fs::read_dir(root().join("docs/guides")).unwrap();
-    for guide in guides.map(|entry| entry.unwrap().path()) {
+    let guides = guides.map(|entry| entry.unwrap().path());
+    for guide in guides.chain([root().join("README.md")]) {
         let name = guide.file_name().unwrap().to_string_lossy().into_owned();
         for line in commands(&guide) {
             // The longest beginning is the command itself.

@@ -22,6 +22,7 @@ mod models;
 mod output;
 mod readme;
 mod replay;
+mod rewinds;
 mod run;
 mod sbom;
 mod snapshots;

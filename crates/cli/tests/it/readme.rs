@@ -11,6 +11,72 @@ use crate::run::{Home, root};
 const MOST_LINES: usize = 120;
 const PICTURE: &str = "docs/session.svg";
 
+/// The lines of the README with figures: how they begin, and what measures or checks them: a file,
+/// and a text in it.
+const FIGURES: [(&str, &str, &str); 13] = [
+    ("![What 38 calls", PICTURE, "Under steady, 38 calls send"),
+    (
+        "<sub>Each call is a column",
+        "crates/cli/tests/it/readme.rs",
+        "fn picture_of_the_readme_is",
+    ),
+    (
+        "It plays the session twice",
+        "crates/cli/tests/proxy/demo.rs",
+        "fn told_percent",
+    ),
+    (
+        "This needs Rust 1.91",
+        "Cargo.toml",
+        "rust-version = \"1.91\"",
+    ),
+    (
+        "OPENAI_BASE_URL=http://127.0.0.1:8787",
+        "crates/proxy/src/config/mod.rs",
+        "PORT: u16 = 8787",
+    ),
+    (
+        "agent = create_agent(",
+        "crates/python/tests/package.py",
+        "test_documented_code_compiles",
+    ),
+    (
+        "The table compares",
+        "crates/python/tests/compare_windows.py",
+        "\"calls\": re.compile",
+    ),
+    (
+        "339 times",
+        "crates/python/tests/compare_windows.py",
+        "\"needed\": re.compile",
+    ),
+    (
+        "| ",
+        "crates/python/tests/compare_windows.py",
+        "def is_about",
+    ),
+    (
+        "Cost counts",
+        "crates/python/tests/compare_windows.py",
+        "def row",
+    ),
+    (
+        "The proxy adds about half a millisecond",
+        "docs/performance.md",
+        "| a body of 500 KB |",
+    ),
+    (
+        "The proxy adds about half a millisecond",
+        "docs/steady.md",
+        "more than 0.26 % above",
+    ),
+    (
+        "Licensed under",
+        "Cargo.toml",
+        "license = \"MIT OR Apache-2.0\"",
+    ),
+];
+
 fn readme() -> String {
     fs::read_to_string(root().join("README.md")).unwrap()
 }
@@ -47,6 +113,26 @@ fn commands_of_the_readme_run_in_the_repository() {
         ran.insert(verb);
     }
     assert_eq!(ran, BTreeSet::from(["chat", "inspect"]));
+}
+
+#[test]
+fn figures_of_the_readme_are_measured_or_checked() {
+    let readme = readme();
+    for line in readme
+        .lines()
+        .filter(|line| line.contains(|c: char| c.is_ascii_digit()))
+    {
+        let known = FIGURES.iter().any(|(start, ..)| line.starts_with(start));
+        assert!(known, "nothing checks: {line}");
+    }
+    for (start, file, text) in FIGURES {
+        let there = fs::read_to_string(root().join(file)).unwrap();
+        assert!(there.contains(text), "{start}: {file} has no {text}");
+        assert!(
+            readme.lines().any(|line| line.starts_with(start)),
+            "{start}"
+        );
+    }
 }
 
 /// The README has the commands that made its picture. `TRIMTAB_BLESS=1` makes it anew.

@@ -1,5 +1,6 @@
 //! `trimtab replay` on a generated conversation.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 
 use trimtab_cli::ui::number::short;
 
-use crate::run::{Outcome, trimtab};
+use crate::run::{Outcome, command, finish, trimtab};
 
 /// A folder of the test's own.
 fn folder(name: &str) -> PathBuf {
@@ -454,6 +455,31 @@ fn existing_page_stays_if_the_replay_fails() {
     let outcome = trimtab(&["replay", "no-such-file.jsonl", "--html", &path]);
     assert_eq!(outcome.code, 2);
     assert_eq!(fs::read_to_string(&page).unwrap(), "before");
+}
+
+#[test]
+fn report_fits_the_width_of_the_terminal() {
+    let folder = folder("replay-narrow");
+    let file = file(&folder);
+    let run = |width: &str, more: &[&str]| {
+        let presets = ["--compare", "steady,checkpoint,oracle,drop-oldest"];
+        let mut command = command();
+        let example = "examples/fix-failing-test.json";
+        command.args(["replay", &file, example, "--window", "20k", "--all"]);
+        command.args(presets).args(more);
+        finish(command.env("COLUMNS", width), b"").stdout
+    };
+    let narrow = run("80", &[]);
+    for line in narrow.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    // Every figure is there: only their places differ.
+    let sorted = |text: &str| {
+        let words = text.split_whitespace().map(str::to_owned);
+        words.collect::<BTreeSet<String>>()
+    };
+    assert_eq!(sorted(&narrow), sorted(&run("400", &[])));
+    assert_eq!(run("80", &["--json"]), run("400", &["--json"]));
 }
 
 #[test]

@@ -10,6 +10,11 @@ use yaml_rust2::{Yaml, YamlLoader};
 
 use crate::run::{PATIENCE, Served, finished, say, texts};
 
+/// The paths and the host name with which load balancers ask about a proxy.
+const READY: &str = "/readyz";
+const ALIVE: &str = "/healthz";
+const HOST: &str = "trimtab";
+
 fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../deploy")
@@ -62,10 +67,12 @@ fn validate(program: &str, arguments: &[&str], name: &str) {
 }
 
 #[test]
-fn files_follow_the_schemas_of_compose_and_kubernetes() {
+fn files_follow_the_schemas_of_compose_kubernetes_and_caddy() {
     let compose = ["--builtin-schema", "vendor.compose-spec"];
     validate("check-jsonschema", &compose, "compose.yaml");
     validate("kubernetes-validate", &["--strict"], "kubernetes.yaml");
+    let caddy = ["validate", "--adapter", "caddyfile", "--config"];
+    validate("caddy", &caddy, "Caddyfile");
 }
 
 #[test]
@@ -93,10 +100,17 @@ fn compose_file_connects_services_that_exist() {
         .filter(|name| name.starts_with("proxy-"))
         .collect();
     assert_eq!(proxies.len(), 3);
-    let balancer = texts_of(&services["balancer"]["command"]);
+    let caddyfile = std::fs::read_to_string(file("Caddyfile")).unwrap();
+    let balanced = caddyfile
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("reverse_proxy "));
+    let balanced: Vec<&str> = balanced.unwrap().split(' ').collect();
+    let lines: Vec<&str> = caddyfile.lines().map(str::trim).collect();
+    assert!(lines.contains(&&*format!("health_uri {READY}")));
+    assert!(lines.contains(&&*format!("Host {HOST}")));
     for proxy in proxies {
         assert!(
-            balancer.contains(&format!("--to={proxy}:8787")),
+            balanced.contains(&&*format!("{proxy}:8787")),
             "{proxy} gets requests"
         );
         let service = &services[proxy.as_str()];
@@ -155,11 +169,11 @@ fn kubernetes_manifests_select_the_proxies() {
     assert_eq!(port["containerPort"].as_i64(), Some(8787));
     let target = &of_kind("Service")["spec"]["ports"][0]["targetPort"];
     assert_eq!(*target, port["name"]);
-    for probe in ["readinessProbe", "livenessProbe"] {
-        assert_eq!(
-            container[probe]["httpGet"]["path"].as_str(),
-            Some("/healthz")
-        );
+    for (probe, path) in [("readinessProbe", READY), ("livenessProbe", ALIVE)] {
+        let get = &container[probe]["httpGet"];
+        assert_eq!(get["path"].as_str(), Some(path));
+        assert_eq!(get["port"], port["name"]);
+        assert_eq!(get["httpHeaders"][0]["value"].as_str(), Some(HOST));
     }
 }
 
@@ -167,16 +181,13 @@ fn kubernetes_manifests_select_the_proxies() {
 async fn proxy_starts_with_the_deployed_settings_and_answers_probes() {
     let settings = file("trimtab.toml").display().to_string();
     let served = Served::start(&["--config", &settings]);
-    let url = format!("{}/healthz", served.url);
     let client = HttpClient::default();
-    let probe = client.send(
-        Method::GET,
-        &url,
-        &[("host", "trimtab")],
-        Vec::new(),
-        PATIENCE,
-    );
-    assert!(probe.await.unwrap().status.is_success());
+    for path in [READY, ALIVE] {
+        let url = format!("{}{path}", served.url);
+        let host = [("host", HOST)];
+        let probe = client.send(Method::GET, &url, &host, Vec::new(), PATIENCE);
+        assert!(probe.await.unwrap().status.is_success(), "{path}");
+    }
 }
 
 #[test]

@@ -8,6 +8,8 @@ use crate::installed::wants;
 use crate::resume::{ResumedClient, log_in};
 use crate::run::{finished, say, texts};
 
+/// What the user has set already, in a form of its own.
+const OWN_SETTINGS: &str = "{\n    \"cleanupPeriodDays\": 20,\n    \"env\": { \"A\": \"b\" }\n}\n";
 /// What a shortened output names.
 const NOTE: &str = "the rest: trimtab output read --session 'claude/";
 
@@ -31,8 +33,12 @@ async fn claude_code_has_short_outputs_with_the_hook() {
     ] {
         client.set(name, value);
     }
+    let settings = client.folder().join(".claude/settings.json");
+    fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    fs::write(&settings, OWN_SETTINGS).unwrap();
     let installed = finished(client.folder(), &["hook", "install", "claude", "--yes"]);
     assert!(installed.status.success(), "{:?}", texts(&installed));
+    assert_ne!(fs::read_to_string(&settings).unwrap(), OWN_SETTINGS);
     let claude = [
         "claude",
         "-p",
@@ -55,6 +61,9 @@ async fn claude_code_has_short_outputs_with_the_hook() {
     assert!(transcript.matches(NOTE).count() >= shortened);
     let whole = read_back(&client, &body);
     assert!(whole.contains("\n10950\n10951\n"), "{whole}");
+    let removed = finished(client.folder(), &["hook", "uninstall", "claude", "--yes"]);
+    assert!(removed.status.success(), "{:?}", texts(&removed));
+    assert_eq!(fs::read_to_string(&settings).unwrap(), OWN_SETTINGS);
     say(&format!(
         "Claude Code: {shortened} outputs were shortened by the hook"
     ));

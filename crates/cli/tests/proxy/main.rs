@@ -12,6 +12,7 @@ mod agents;
 mod demo;
 mod deploy;
 mod doctor;
+mod documented;
 mod gemini;
 mod hooked;
 mod input_limit;

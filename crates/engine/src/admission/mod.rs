@@ -18,7 +18,7 @@ use trimtab_model::estimate::Measure;
 use trimtab_model::{Message, Output, Ref};
 
 use crate::budget::percent;
-use crate::observation::{outputs_of, plain_text, shown_as};
+use crate::observation::{all_text, outputs_of, shown_as};
 use crate::planner::CallConditions;
 use crate::policy::Policy;
 use crate::view::placeholder::read_call;
@@ -134,8 +134,8 @@ impl OutputRoom {
 
 /// True if an output of `tool` must be written to a file of its own before it is shown.
 pub fn needs_spill_file(views: &CompiledViews, tool: &str, output: &Output) -> bool {
-    match (views.shape(tool), plain_text(output)) {
-        (Shape::Limits(limits), Some(text)) => limits.spills(text),
+    match (views.shape(tool), all_text(output)) {
+        (Shape::Limits(limits), Some(text)) => limits.spills(&text),
         _ => false,
     }
 }
@@ -145,7 +145,7 @@ pub fn needs_spill_file(views: &CompiledViews, tool: &str, output: &Output) -> b
 pub fn measure_plain_outputs(message: &Message) -> BTreeMap<usize, Measure> {
     let outputs = outputs_of(message);
     outputs
-        .filter_map(|(part, output)| Some((part, Measure::of_text(plain_text(&output)?))))
+        .filter_map(|(part, output)| Some((part, Measure::of_text(&all_text(&output)?))))
         .collect()
 }
 
@@ -184,7 +184,8 @@ fn cut_to_shape(
     call: &CallConditions<'_>,
     pays: &dyn Fn(&str) -> bool,
 ) -> Option<String> {
-    let text = plain_text(incoming.output)?;
+    let text = all_text(incoming.output)?;
+    let text: &str = &text;
     let whole = incoming.measure?;
     let given = ViewContext {
         stored: incoming.output.stored.as_ref(),

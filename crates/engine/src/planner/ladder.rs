@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::ladder_steps::step_for_rung;
+use super::ladder_steps::{shorten, step_for_rung};
 use super::media::media_to_shed;
 use super::overflow::Overflow;
 use super::{ConversationState, PlanStep};
@@ -65,6 +65,8 @@ pub struct Ladder {
     steps: usize,
     /// True once the window was checked by the design's own estimate.
     is_judged: bool,
+    /// True if outputs that were sent may be shortened once no other rung is left.
+    shortens_sent: bool,
 }
 
 impl Ladder {
@@ -75,6 +77,16 @@ impl Ladder {
             reason,
             steps: 0,
             is_judged: false,
+            shortens_sent: false,
+        }
+    }
+
+    /// The same, and as the last resort it shortens outputs that were sent before, if the policy
+    /// shortens outputs at all. A model may have a smaller window than the one before it.
+    fn with_last_resort(self, policy: &Policy) -> Self {
+        Self {
+            shortens_sent: policy.ladder.contains(&Rung::ShortenNew),
+            ..self
         }
     }
 
@@ -85,7 +97,7 @@ impl Ladder {
         let replaces = |rung: &Rung| matches!(rung, Rung::Compact | Rung::DropHalfOfTurns);
         let rungs = policy.ladder.iter().copied();
         let allowed = rungs.filter(|rung| policy.compaction.auto || !replaces(rung));
-        Self::new(allowed, LadderGoal::Fits, PlanReason::Fit)
+        Self::new(allowed, LadderGoal::Fits, PlanReason::Fit).with_last_resort(policy)
     }
 
     /// The rungs before a compaction, which may make the window fit without a summary. None if the
@@ -102,11 +114,13 @@ impl Ladder {
 
     /// The steps after the provider rejected a window, which should lose `excess` tokens, and at
     /// least `over_window` to fit the known window; none if the error is to be passed on. `attempt`
-    /// is the number of earlier rejections of this call.
+    /// is the number of earlier rejections of this call, and `by_new_outputs` says that new outputs
+    /// are the cause.
     pub fn after_overflow(
         policy: &Policy,
         overflow: &Overflow,
         attempt: u32,
+        by_new_outputs: bool,
         (excess, over_window): (u64, u64),
     ) -> Option<Self> {
         let recovery = &policy.recovery;
@@ -136,7 +150,10 @@ impl Ladder {
         // right after the first.
         let excess = excess.max(over_window);
         let goal = LadderGoal::OneStep { excess };
-        let mut ladder = Self::new(lower, goal, PlanReason::Overflow);
+        let of_new_outputs = |rung: &Rung| by_new_outputs && *rung == Rung::ShortenNew;
+        let new_outputs = policy.ladder.iter().copied().filter(of_new_outputs);
+        let cheapest = lower.into_iter().chain(new_outputs);
+        let mut ladder = Self::new(cheapest, goal, PlanReason::Overflow).with_last_resort(policy);
         ladder.rungs.extend(own.map(|rung| (rung, true)));
         ladder.rungs.extend(all.map(|rung| (rung, false)));
         Some(ladder)
@@ -202,7 +219,10 @@ impl Ladder {
             }
             // The limit ends a rung that claims to help forever.
             let Some(&(way, asks)) = self.rungs.front().filter(|_| self.steps < STEPS) else {
-                return NextStep::Stuck(misfit(conversation));
+                let last = std::mem::take(&mut self.shortens_sent);
+                let step = last.then(|| shorten(conversation, 0, excess, &self.reason));
+                let stuck = || NextStep::Stuck(misfit(conversation));
+                return step.flatten().map_or_else(stuck, NextStep::Step);
             };
             self.steps += 1;
             match step_for_rung(conversation, way, excess, &self.reason) {

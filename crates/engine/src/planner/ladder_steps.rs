@@ -12,7 +12,7 @@ use super::{ConversationState, PlanStep, plan_step};
 use crate::budget::cut_level;
 use crate::compaction::recovery::Rung;
 use crate::normalise::Slot;
-use crate::observation::{outputs_of, plain_text, show, shown_as};
+use crate::observation::{outputs_of, show, shown_beside_media};
 use crate::plan::{Edit, PlanReason};
 use crate::view::retrieval::{AnswerLimits, LONGEST_REST_LINE};
 use crate::view::tools::is_retrieval;
@@ -37,10 +37,7 @@ pub(super) fn step_for_rung(
             let lowered = answer.saturating_sub(excess).max(least);
             return (lowered < answer).then_some(PlanStep::LowerAnswer(lowered));
         }
-        Rung::ShortenNew => {
-            let edits = shorten_new(conversation, excess);
-            return plan_step(conversation, reason, edits, None);
-        }
+        Rung::ShortenNew => return shorten(conversation, conversation.sent, excess, reason),
         Rung::Trim => {
             let edits = trim(conversation, excess);
             return plan_step(conversation, reason, edits, None);
@@ -59,12 +56,23 @@ pub(super) fn step_for_rung(
     draft.map(|draft| PlanStep::Draft(Box::new(draft)))
 }
 
-/// Shortens outputs that were not sent yet: the longest first, all to one level. Answers of the
-/// retrieval tools stay, because the model asked for exactly these lines.
-fn shorten_new(conversation: &ConversationState<'_>, excess: u64) -> Vec<Edit> {
+/// A step that shortens the outputs from position `first` of the log on.
+pub(super) fn shorten(
+    conversation: &ConversationState<'_>,
+    first: usize,
+    excess: u64,
+    reason: &PlanReason,
+) -> Option<PlanStep> {
+    let edits = shorter_outputs(conversation, first, excess);
+    plan_step(conversation, reason, edits, None)
+}
+
+/// Shortens outputs: the longest first, all to one level. Answers of the retrieval tools stay,
+/// because the model asked for exactly these lines.
+fn shorter_outputs(conversation: &ConversationState<'_>, first: usize, excess: u64) -> Vec<Edit> {
     let is_new = |slot: &&Slot| {
         let at = slot.source.in_log();
-        at.is_some_and(|at| at >= conversation.sent)
+        at.is_some_and(|at| at >= first)
     };
     let new = || conversation.slots.iter().filter(is_new);
     let calls = new().flat_map(|slot| slot.message.calls());
@@ -79,9 +87,7 @@ fn shorten_new(conversation: &ConversationState<'_>, excess: u64) -> Vec<Edit> {
     };
     let mut found: Vec<(&Slot, usize, Cow<'_, Output>, usize)> = Vec::new();
     for slot in new() {
-        for (part, output) in
-            outputs_of(&slot.message).filter(|(_, output)| plain_text(output).is_some())
-        {
+        for (part, output) in outputs_of(&slot.message).filter(|(_, output)| has_text(output)) {
             let bytes = output.text().len();
             if !is_page(&output, bytes) {
                 found.push((slot, part, output, bytes));
@@ -118,7 +124,7 @@ fn shorter_view(
     // output.
     let came = conversation.log.get(at).map(|message| outputs_of(message));
     let mut came = came.into_iter().flatten();
-    let whole = came.find(|(place, came)| *place == part && plain_text(came).is_some());
+    let whole = came.find(|(place, came)| *place == part && has_text(came));
     let text = whole.as_ref().map_or(shown, |(_, came)| came);
     let text = text.text().into_owned();
     let shape = Shape::Structure(StructureCut {
@@ -129,7 +135,12 @@ fn shorter_view(
         stored: shown.stored.as_ref(),
         ..ViewContext::default()
     };
-    shown_as(shown, view(&text, &shape, &given))
+    shown_beside_media(shown, view(&text, &shape, &given))
+}
+
+/// True if a part of an output is text, which can be shortened. Its images cannot.
+fn has_text(output: &Output) -> bool {
+    output.content.iter().any(|part| part.as_text().is_some())
 }
 
 /// Shows old outputs as placeholders, oldest first, until `excess` tokens are free.

@@ -1,10 +1,16 @@
 //! The provider's rejection of a window, and how many tokens must go because of it.
 
+use trimtab_model::estimate::Measure;
+
 use super::ConversationState;
 use crate::budget::percent;
+use crate::normalise::Slot;
+use crate::observation::outputs_of;
 
-/// How much is removed if the error does not say how much is too much, in percent of the window.
-const UNKNOWN_EXCESS_PERCENT: u64 = 20;
+/// How much is removed if the error does not say how much is too much, in percent of the window:
+/// after the first rejection of a call, and after the last ones. The window may be much smaller than
+/// the prompt, and a call is repeated only a few times.
+const UNKNOWN_EXCESS_PERCENT: [u64; 2] = [20, 50];
 /// How much is removed in addition to the figure of the error, in percent of the window, because
 /// counts differ.
 const MARGIN_PERCENT: u64 = 2;
@@ -23,17 +29,33 @@ pub struct Overflow {
 }
 
 impl Overflow {
-    /// The number of our tokens to remove.
-    pub fn excess(&self, conversation: &ConversationState<'_>) -> u64 {
+    /// The number of our tokens to remove. `attempt` is the number of earlier rejections of this
+    /// call.
+    pub fn excess(&self, conversation: &ConversationState<'_>, attempt: u32) -> u64 {
         let estimate = conversation.prompt_tokens();
-        let excess = match self.excess {
-            Some(excess) => {
-                let with_answer = estimate.saturating_add(conversation.call.answer_reserve());
-                self.in_our_tokens(excess, with_answer)
-            }
-            None => percent(estimate, UNKNOWN_EXCESS_PERCENT),
+        let excess = if let Some(excess) = self.excess {
+            let with_answer = estimate.saturating_add(conversation.call.answer_reserve());
+            self.in_our_tokens(excess, with_answer)
+        } else {
+            let [first, later] = UNKNOWN_EXCESS_PERCENT;
+            let has_another = attempt == 0 && conversation.policy.recovery.retries > 1;
+            percent(estimate, if has_another { first } else { later })
         };
         excess.saturating_add(percent(estimate, MARGIN_PERCENT))
+    }
+
+    /// True if outputs that no model has read yet are most of the rejected prompt. Then nothing else
+    /// helps as much, and what was sent before stays.
+    pub fn is_by_new_outputs(&self, conversation: &ConversationState<'_>) -> bool {
+        let slots = conversation.slots.iter();
+        let is_new = |slot: &&Slot| {
+            let at = slot.source.in_log();
+            at.is_some_and(|at| at >= conversation.sent)
+                && outputs_of(&slot.message).next().is_some()
+        };
+        let tokens = |slot: &Slot| conversation.call.weigh(&Measure::of(&slot.message));
+        let new: u64 = slots.filter(is_new).map(tokens).sum();
+        new > conversation.prompt_tokens() / 2
     }
 
     /// The number of tokens to remove so that the window fits its limit with the answer, by our

@@ -2,7 +2,7 @@
 //!
 //! Each request is one call of a conversation that grows: it has one more round than the one
 //! before, so that all the work on it is done, and done for what is new. The store is a
-//! folder. Name sections to run only those: `-- bodies events load growth memory screens`.
+//! folder. Name sections to run only those: `-- bodies events load growth again memory screens`.
 
 #![expect(
     clippy::expect_used,
@@ -10,6 +10,7 @@
     reason = "a benchmark's table is what it is for, and it may stop where a test would"
 )]
 
+mod again;
 mod bodies;
 mod client;
 mod events;
@@ -30,11 +31,12 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// A section: its name and what it prints.
 type Section = (&'static str, fn(&Servers));
 
-const SECTIONS: [Section; 6] = [
+const SECTIONS: [Section; 7] = [
     ("bodies", bodies::run),
     ("events", events::run),
     ("load", load::run),
     ("growth", growth::run),
+    ("again", again::run),
     ("memory", memory::run),
     ("screens", screens::run),
 ];

@@ -1,9 +1,12 @@
 //! Latency while the dashboard is open on ten screens, beside latency without it.
 //!
 //! Calls without screens are measured twice: how far those two differ is noise.
+//!
+//! A screen asks as a page does, and drops what it gets: a browser reads and draws it elsewhere.
+//! In one half of the conversations all screens show the session, in the other half the list.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -12,6 +15,7 @@ use http::Request;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 
 use crate::client::Sender;
@@ -29,8 +33,11 @@ const CALLS: usize = 30;
 const CONVERSATIONS: usize = 16;
 /// Between two calls, so that a group lasts as long as some refreshes of the screens.
 const PAUSE: Duration = Duration::from_millis(50);
-/// A page waits so long after an event, and so long after it asked.
-const PAGE_WAITS: (Duration, Duration) = (Duration::from_millis(60), Duration::from_millis(900));
+/// A page asks within this time after an event. Pages choose the moment by chance; here the
+/// screens are spread evenly.
+const SPREAD: Duration = Duration::from_millis(200);
+/// A page asks at most this often.
+const REFRESH: Duration = Duration::from_millis(400);
 
 pub(crate) fn run(servers: &Servers) {
     let ours = servers.ours.address();
@@ -50,8 +57,14 @@ pub(crate) fn run(servers: &Servers) {
             [2, 1, 0]
         };
         for group in order {
-            let screens =
-                (group == 1).then(|| OpenScreens::open(format!("http://{ours}/dashboard/api")));
+            let screens = (group == 1).then(|| {
+                let page = if conversation % 4 < 2 {
+                    Page::Session
+                } else {
+                    Page::List
+                };
+                OpenScreens::open(format!("http://{ours}/dashboard/api"), page)
+            });
             let bodies = bodies.by_ref().take(CALLS);
             if let Some(times) = times.get_mut(group) {
                 runtime.block_on(timed(&sender, bodies, times));
@@ -80,6 +93,13 @@ pub(crate) fn run(servers: &Servers) {
     }
 }
 
+/// What a screen shows.
+#[derive(Clone, Copy)]
+enum Page {
+    Session,
+    List,
+}
+
 /// Screens on a thread of their own, so that their work is not taken for work of the proxy.
 struct OpenScreens {
     is_over: Arc<AtomicBool>,
@@ -87,26 +107,35 @@ struct OpenScreens {
 }
 
 impl OpenScreens {
-    fn open(base: String) -> Self {
+    fn open(base: String, page: Page) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let shared = Arc::clone(&is_over);
+        let (ready, all_ready) = mpsc::channel();
         let thread = std::thread::spawn(move || {
             let runtime = runtime();
             let screens: Vec<_> = (0..SCREENS)
-                .map(|_| runtime.spawn(screen(base.clone(), Arc::clone(&shared))))
+                .map(|number| {
+                    let screen = Screen::new(base.clone(), number);
+                    let (is_over, ready) = (Arc::clone(&shared), ready.clone());
+                    runtime.spawn(screen.show(page, is_over, ready))
+                })
                 .collect();
-            let films = screens
+            let refreshes = screens
                 .into_iter()
                 .map(|screen| runtime.block_on(screen).expect("a screen"));
-            films.sum()
+            refreshes.sum()
         });
+        // A page is opened once and then stays: opening it is not what is measured.
+        for _ in 0..SCREENS {
+            all_ready.recv().expect("a page");
+        }
         Self { is_over, thread }
     }
 
     fn close(self) {
         self.is_over.store(true, Ordering::Relaxed);
-        let films = self.thread.join().expect("the screens end");
-        assert!(films >= SCREENS, "only {films} films were shown");
+        let refreshes = self.thread.join().expect("the screens end");
+        assert!(refreshes >= SCREENS, "only {refreshes} refreshes");
     }
 }
 
@@ -119,43 +148,77 @@ async fn timed(sender: &Sender, bodies: impl Iterator<Item = Bytes>, times: &mut
     }
 }
 
-/// Listens to the live feed, and asks after an event for what the pages of a session and of the
-/// list of sessions show. Gives how many films it was shown.
-async fn screen(base: String, is_over: Arc<AtomicBool>) -> usize {
-    let client: Client<_, Full<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
-    let ask = async |name: &str| {
-        let request = Request::get(format!("{base}/{name}")).body(Full::default());
-        let answer = client.request(request.expect("a request")).await;
+/// A page with its connection.
+struct Screen {
+    client: Client<HttpConnector, Full<Bytes>>,
+    base: String,
+    number: usize,
+}
+
+impl Screen {
+    fn new(base: String, number: usize) -> Self {
+        let client = Client::builder(TokioExecutor::new()).build_http();
+        Self {
+            client,
+            base,
+            number,
+        }
+    }
+
+    /// Opens a page, listens to the live feed, and asks after an event for what is new. Gives how
+    /// often it asked.
+    async fn show(self, page: Page, is_over: Arc<AtomicBool>, ready: mpsc::Sender<()>) -> usize {
+        let list = beginning(self.ask("sessions").await).await;
+        let name = match page {
+            Page::List => "sessions?".to_owned(),
+            Page::Session => format!("session?id={}&", field(&list, "\"id\":\"")),
+        };
+        let mut version = field(&beginning(self.ask(&name).await).await, "\"version\":");
+        let mut feed = self.ask("events").await;
+        ready.send(()).expect("somebody waits");
+        let mut refreshes = 0;
+        while !is_over.load(Ordering::Relaxed) {
+            // Calls may have ended, and no event comes any more.
+            let event = tokio::time::timeout(REFRESH, feed.frame()).await;
+            if event.is_err() {
+                continue;
+            }
+            tokio::time::sleep(SPREAD * u32::try_from(self.number).unwrap_or(0) / 10).await;
+            let news = self.ask(&format!("{name}since={version}")).await;
+            version = field(&beginning(news).await, "\"version\":");
+            refreshes += 1;
+            tokio::time::sleep(REFRESH.saturating_sub(SPREAD)).await;
+        }
+        refreshes
+    }
+
+    async fn ask(&self, name: &str) -> Incoming {
+        let request = Request::get(format!("{}/{name}", self.base)).body(Full::default());
+        let answer = self.client.request(request.expect("a request")).await;
         let answer = answer.expect("an answer");
         assert_eq!(answer.status(), 200);
         answer.into_body()
-    };
-    let read = async |body: Incoming| body.collect().await.expect("a whole answer").to_bytes();
-    let mut feed = ask("events").await;
-    let mut films = 0;
-    while !is_over.load(Ordering::Relaxed) {
-        // Calls may have ended, and no event comes any more.
-        let event = tokio::time::timeout(PAGE_WAITS.1, feed.frame()).await;
-        if event.is_err() {
-            continue;
-        }
-        tokio::time::sleep(PAGE_WAITS.0).await;
-        read(ask("overview").await).await;
-        let list = read(ask("sessions").await).await;
-        let id = newest_session(&list);
-        read(ask(&format!("session?id={id}")).await).await;
-        read(ask(&format!("messages?id={id}&from=0&count=200")).await).await;
-        films += 1;
-        tokio::time::sleep(PAGE_WAITS.1).await;
     }
-    films
 }
 
-/// The id of the first session of a list. It is not read as JSON, because a page does that
-/// elsewhere.
-fn newest_session(list: &[u8]) -> String {
-    let list = String::from_utf8_lossy(list);
-    let sessions = list.split("\"sessions\":[").nth(1).unwrap_or_default();
-    let id = sessions.split("\"id\":\"").nth(1).unwrap_or_default();
-    id.split('"').next().unwrap_or_default().to_owned()
+/// The beginning of an answer. The rest is read and dropped.
+async fn beginning(mut body: Incoming) -> String {
+    let mut beginning = None;
+    while let Some(frame) = body.frame().await {
+        let data = frame.expect("a whole answer").into_data();
+        beginning = beginning.or_else(|| data.ok());
+    }
+    String::from_utf8_lossy(&beginning.unwrap_or_default()).into_owned()
+}
+
+/// What follows a name in JSON, up to the end of the value. It is not read as JSON, because a page
+/// does that elsewhere.
+fn field(json: &str, name: &str) -> String {
+    let value = json.split(name).nth(1).expect("a field");
+    let value = value.trim_start_matches('"');
+    value
+        .split(['"', ','])
+        .next()
+        .unwrap_or_default()
+        .to_owned()
 }

@@ -24,6 +24,8 @@ use crate::events;
 
 /// A model whose window holds every conversation here.
 pub(crate) const WIDE: &str = "wide-model";
+/// The same under the preset that changes nothing.
+pub(crate) const UNCHANGED: &str = "unchanged-model";
 /// A model whose window holds few of them: their bodies are edited.
 pub(crate) const NARROW: &str = "narrow-model";
 
@@ -161,18 +163,24 @@ async fn bare(ready: mpsc::Sender<SocketAddr>, to: SocketAddr) {
 async fn ours(ready: mpsc::Sender<Arc<RunningProxy>>, to: SocketAddr, store: Arc<dyn Store>) {
     let mut config = ProxyConfig::to_upstream(format!("http://{to}"));
     config.listen = "127.0.0.1:0".parse().expect("an address");
-    config.models = [(WIDE, 10_000_000), (NARROW, 60_000)].map(rule).into();
+    config.models = [
+        (WIDE, 10_000_000, None),
+        (UNCHANGED, 10_000_000, Some("none")),
+        (NARROW, 60_000, None),
+    ]
+    .map(rule)
+    .into();
     let running = Proxy::start(config, store).await.expect("a proxy");
     ready.send(Arc::new(running)).expect("somebody waits");
     std::future::pending::<()>().await;
 }
 
-fn rule((model, window): (&str, u64)) -> ModelRule {
+fn rule((model, window, preset): (&str, u64, Option<&str>)) -> ModelRule {
     ModelRule {
         model: model.to_owned(),
         window: Some(window),
         max_output: Some(4_096),
-        preset: None,
+        preset: preset.map(str::to_owned),
         mode: None,
     }
 }

@@ -26,7 +26,7 @@ pub(crate) use connection::InboundConnection;
 pub(crate) use rate_limit::CountedRequest;
 pub(crate) use refusal::AccessRefusal;
 pub(crate) use store_quota::{SESSIONS, StoreUse, retention_request};
-pub(crate) use tenant::{Tenant, TenantKeys};
+pub(crate) use tenant::{PresentedIdentity, Tenant, TenantKeys};
 pub(crate) use tls::{InboundTls, accept_tls, follow_files, unusable_files_notice};
 pub(crate) use token::TokenTable;
 
@@ -36,7 +36,7 @@ pub use tls::TlsProblem;
 use crate::config::{ProxyConfig, TokenRole};
 use crate::routing::own_endpoint::OwnEndpoint;
 use rate_limit::TenantRates;
-use tenant::PresentedIdentity;
+
 use token::{AdmittedToken, CarriedToken};
 use wrong_tokens::WrongTokens;
 

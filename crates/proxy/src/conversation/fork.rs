@@ -4,8 +4,10 @@
 use trimtab::engine::journal::JournalEntry;
 use trimtab_store::{Result, SessionId, Store, Stream};
 
-/// How many entries of a log or journal are copied at a time.
+/// How many entries of a log or journal are read at a time.
 const BATCH: usize = 256;
+/// About how many bytes of entries are written at a time.
+const WRITTEN_BYTES: usize = 4 << 20;
 
 /// The part of a conversation that another one begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,24 +67,34 @@ fn copy_stream(
     most: u64,
     holds: impl Fn(&[u8]) -> bool,
 ) -> Result<()> {
-    while position < most {
-        let wanted = usize::try_from(most - position).map_or(BATCH, |most| most.min(BATCH));
-        let batch = store.read(from, stream, position, wanted)?;
-        let good: Vec<&[u8]> = batch
-            .iter()
-            .map(Vec::as_slice)
-            .take_while(|entry| holds(entry))
-            .collect();
-        if !good.is_empty() {
-            position = store.append(to, stream, position, &good)?;
+    let mut copied: Vec<Vec<u8>> = Vec::new();
+    let mut bytes = 0;
+    loop {
+        let next = position + copied.len() as u64;
+        let left = usize::try_from(most.saturating_sub(next));
+        let wanted = left.map_or(BATCH, |left| left.min(BATCH));
+        let before = copied.len();
+        for entry in store.read(from, stream, next, wanted)? {
+            if !holds(&entry) {
+                break;
+            }
+            bytes += entry.len();
+            copied.push(entry);
         }
         // Either the source is at its end, or an entry does not apply to the copy. Journals are
         // applied in order, so nothing after such an entry may be taken either.
-        if good.len() < BATCH {
-            break;
+        let is_last = copied.len() - before < BATCH;
+        // Each write is synced, so there are as few as the memory allows.
+        if (is_last || bytes > WRITTEN_BYTES) && !copied.is_empty() {
+            let entries: Vec<&[u8]> = copied.iter().map(Vec::as_slice).collect();
+            position = store.append(to, stream, position, &entries)?;
+            copied.clear();
+            bytes = 0;
+        }
+        if is_last {
+            return Ok(());
         }
     }
-    Ok(())
 }
 
 /// The name of a client session's branch.

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 use trimtab_engine::log::Log;
 use trimtab_engine::normalise::{MessageSource, WindowEntry};
-use trimtab_model::{Message, Output, Part, RawJson};
+use trimtab_model::{Message, Output, Part, RawJson, work};
 
 use crate::prefix_cache::fingerprint::{Fingerprint, FingerprintChain};
 
@@ -108,6 +108,7 @@ impl MessageMap {
         if self.is_plain(log.len()) {
             return None;
         }
+        work::step(log.len());
         let mut position = vec![None; log.len()];
         let mut messages = Vec::with_capacity(self.log_positions.len());
         for (client, place) in self.log_positions.iter().enumerate() {

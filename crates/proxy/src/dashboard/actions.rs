@@ -30,14 +30,16 @@ fn manual_compaction(order: &Value) -> ManualCompaction {
 pub(super) fn preview(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
     let order = request.order()?;
     let mut session = ordered(request, &order)?.scratch()?;
+    let shown = shown_messages(&session);
     let done = carry_out(&mut session, &manual_compaction(&order))?;
     let plan = done
         .0
         .then(|| session.projection().journal().newest_compaction());
+    let hidden = no_longer_shown(&shown, &shown_messages(&session));
     to_json(&json!({
         "done": done.0,
         "events": done.1,
-        "plan": plan.flatten().map(plan_json),
+        "plan": plan.flatten().map(|plan| plan_json(plan, &hidden)),
     }))
 }
 
@@ -61,12 +63,33 @@ fn carry_out(
     Ok((done, session.events()))
 }
 
+/// For each message of the log, whether it is in the window.
+fn shown_messages(session: &Session) -> Vec<bool> {
+    let projection = session.projection();
+    let positions = 0..projection.log().len();
+    positions
+        .map(|at| projection.slot_of(at).is_some())
+        .collect()
+}
+
+/// The ranges of messages that were in the window before and are not in it after. The edits of a
+/// plan do not tell: they can name messages that were hidden before, and instructions, which stay.
+fn no_longer_shown(before: &[bool], after: &[bool]) -> Vec<(usize, usize)> {
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for (at, (before, after)) in before.iter().zip(after).enumerate() {
+        if !before || *after {
+            continue;
+        }
+        match ranges.last_mut() {
+            Some((_, end)) if *end == at => *end = at + 1,
+            _ => ranges.push((at, at + 1)),
+        }
+    }
+    ranges
+}
+
 /// What a plan hides and what it puts there.
-fn plan_json(plan: &Plan) -> Value {
-    let hidden = plan.edits.iter().filter_map(|edit| match edit {
-        Edit::Hide { from, to } => Some(json!([from, to])),
-        _ => None,
-    });
+fn plan_json(plan: &Plan, hidden: &[(usize, usize)]) -> Value {
     let texts = plan.edits.iter().filter_map(|edit| match edit {
         Edit::Insert { message, .. } => Some(shortened(&plain_text(message), LONGEST_TEXT)),
         _ => None,
@@ -74,7 +97,7 @@ fn plan_json(plan: &Plan) -> Value {
     json!({
         "tokens_before": plan.tokens_before,
         "tokens_after": plan.tokens_after,
-        "hidden": hidden.collect::<Vec<Value>>(),
+        "hidden": hidden,
         "texts": texts.collect::<Vec<String>>(),
     })
 }
@@ -123,5 +146,17 @@ pub(super) fn preset(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
             "the session is not in memory\nhint: a preset can be chosen once its client has sent \
              a request since the proxy started",
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::no_longer_shown;
+
+    #[test]
+    fn only_messages_that_were_shown_before_are_listed_as_hidden() {
+        let before = [true, true, true, false, true, true];
+        let after = [true, false, false, false, false, true];
+        assert_eq!(no_longer_shown(&before, &after), [(1, 3), (4, 5)]);
     }
 }

@@ -1,5 +1,6 @@
 //! The data of the dashboard: which handler answers what.
 
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -76,7 +77,7 @@ impl ApiRequest {
     }
 
     /// A number of the query, or a default.
-    pub(super) fn number(&self, name: &str, default: usize) -> usize {
+    pub(super) fn number<T: FromStr>(&self, name: &str, default: T) -> T {
         let field = self.field(name).and_then(|text| text.parse().ok());
         field.unwrap_or(default)
     }
@@ -88,25 +89,36 @@ impl ApiRequest {
     }
 }
 
+/// How much work a request is.
+#[derive(Clone, Copy)]
+pub(super) enum WorkKind {
+    /// It costs what is new since the last time. One at a time.
+    News,
+    /// It goes through a whole session or store. One at a time, and many who ask for the same share
+    /// it.
+    Long,
+    /// What a person orders.
+    Order,
+}
+
 /// The handler of a request.
-pub(super) fn handler(method: &Method, name: &str) -> Option<ApiHandler> {
-    let handler: ApiHandler = match (method.as_str(), name) {
-        ("GET", "overview") => overview::overview,
-        ("GET", "sessions") => overview::sessions,
-        ("GET", "savings") => overview::savings,
-        ("GET", "store") => overview::store,
-        ("GET", "doctor") => overview::doctor,
-        ("GET", "session") => film_data::film,
-        ("GET", "messages") => message_data::messages,
-        ("GET", "message") => message_data::message,
-        ("GET", "search") => message_data::search,
-        ("GET", "replay") => replay_data::replay,
-        ("POST", "preview") => actions::preview,
-        ("POST", "compact") => actions::compact,
-        ("POST", "undo") => actions::undo,
-        ("POST", "preset") => actions::preset,
-        ("POST", "pin") => actions::pin,
-        ("POST", "collect") => overview::collect,
+pub(super) fn handler(method: &Method, name: &str) -> Option<(WorkKind, ApiHandler)> {
+    use WorkKind::{Long, News, Order};
+    let handler: (WorkKind, ApiHandler) = match (method.as_str(), name) {
+        ("GET", "sessions") => (News, overview::sessions),
+        ("GET", "session") => (News, film_data::film),
+        ("GET", "messages") => (News, message_data::messages),
+        ("GET", "message") => (News, message_data::message),
+        ("GET", "store") => (Long, overview::store),
+        ("GET", "doctor") => (Long, overview::doctor),
+        ("GET", "search") => (Long, message_data::search),
+        ("GET", "replay") => (Long, replay_data::replay),
+        ("POST", "preview") => (Order, actions::preview),
+        ("POST", "compact") => (Order, actions::compact),
+        ("POST", "undo") => (Order, actions::undo),
+        ("POST", "preset") => (Order, actions::preset),
+        ("POST", "pin") => (Order, actions::pin),
+        ("POST", "collect") => (Order, overview::collect),
         _ => return None,
     };
     Some(handler)

@@ -3,7 +3,7 @@
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Name, media type and text of every file.
-const FILES: [(&str, &str, &str); 19] = [
+const FILES: [(&str, &str, &str); 20] = [
     (
         "",
         "text/html; charset=utf-8",
@@ -26,6 +26,7 @@ const FILES: [(&str, &str, &str); 19] = [
     ),
     ("/app.js", JAVASCRIPT, include_str!("assets/app.js")),
     ("/data.js", JAVASCRIPT, include_str!("assets/data.js")),
+    ("/news.js", JAVASCRIPT, include_str!("assets/news.js")),
     (
         "/elements.js",
         JAVASCRIPT,

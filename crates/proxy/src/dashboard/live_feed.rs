@@ -1,6 +1,7 @@
 //! The live feed: server-sent events that say what changed. Pages then ask for the data.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -12,9 +13,9 @@ use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, Sender};
 
-use crate::history::MISSED;
+use crate::history::{CallHistory, MISSED};
 use crate::records::record::RecordAction;
 use crate::request::context::RequestContext;
 use crate::transport::body::{BoxError, ProxyBody};
@@ -30,7 +31,7 @@ pub(super) fn answer(mut context: RequestContext) -> Response<ProxyBody> {
         return context.refuse(StatusCode::SERVICE_UNAVAILABLE, "the proxy is stopping");
     };
     let (sender, receiver) = mpsc::channel(WAITING);
-    tokio::spawn(forward(events, sender));
+    tokio::spawn(forward(Arc::clone(&context.shared.history), events, sender));
     let mut answer = Response::new(StreamBody::new(FeedEvents(receiver)).boxed_unsync());
     let kind = HeaderValue::from_static("text/event-stream");
     answer.headers_mut().insert(CONTENT_TYPE, kind);
@@ -38,24 +39,29 @@ pub(super) fn answer(mut context: RequestContext) -> Response<ProxyBody> {
     context.deliver(answer, None)
 }
 
-async fn forward(mut events: Receiver<Bytes>, screen: mpsc::Sender<Bytes>) {
+/// Gives a screen the events, until it goes or the proxy stops.
+async fn forward(history: Arc<CallHistory>, mut events: Receiver<Bytes>, screen: Sender<Bytes>) {
     // A first event tells the page that it is connected.
-    let mut next = Bytes::from_static(b"retry: 1000\ndata: {\"type\":\"hello\"}\n\n");
-    loop {
-        if screen.send(next).await.is_err() {
-            return;
+    let mut next = Some(Bytes::from_static(
+        b"retry: 1000\ndata: {\"type\":\"hello\"}\n\n",
+    ));
+    while let Some(event) = next {
+        if screen.send(event).await.is_err() {
+            break;
         }
         next = tokio::select! {
             event = events.recv() => match event {
-                Ok(group) => group,
+                Ok(group) => Some(group),
                 // The screen was too slow.
-                Err(RecvError::Lagged(_)) => Bytes::from_static(MISSED),
-                Err(RecvError::Closed) => return,
+                Err(RecvError::Lagged(_)) => Some(Bytes::from_static(MISSED)),
+                Err(RecvError::Closed) => None,
             },
-            () = tokio::time::sleep(PING) => Bytes::from_static(b": ping\n\n"),
-            () = screen.closed() => return,
+            () = tokio::time::sleep(PING) => Some(Bytes::from_static(b": ping\n\n")),
+            () = screen.closed() => None,
         };
     }
+    drop(events);
+    history.screen_left();
 }
 
 /// The events for one screen.

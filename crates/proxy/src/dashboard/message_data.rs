@@ -28,7 +28,7 @@ const MOST_FOUND: usize = 200;
 /// `GET messages`: a part of the list.
 pub(super) fn messages(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
     let access = SessionAccess::new(request, &request.field("id").unwrap_or_default())?;
-    let from = request.number("from", 0);
+    let from: usize = request.number("from", 0);
     let count = request.number("count", MOST_MESSAGES).min(MOST_MESSAGES);
     let (total, list) = access.read(|session| {
         session.window()?;

@@ -12,12 +12,13 @@ mod message_data;
 mod overview;
 mod replay_data;
 mod scratch_store;
+mod screen_version;
 mod session_access;
 
 use http::{HeaderName, HeaderValue, Method, Response, StatusCode};
 use serde_json::json;
 
-use crate::dashboard::api::{ApiProblem, ApiRequest};
+use crate::dashboard::api::{ApiProblem, ApiRequest, WorkKind};
 use crate::request::context::RequestContext;
 use crate::resources::deadline;
 use crate::routing::own_endpoint::DASHBOARD;
@@ -66,7 +67,7 @@ pub(crate) async fn answer(context: RequestContext, body: ProxyBody) -> Response
 
 /// Answers a request for data, or an order.
 async fn data(context: RequestContext, name: &str, body: ProxyBody) -> Response<ProxyBody> {
-    let Some(handler) = api::handler(&context.method, name) else {
+    let Some((kind, handler)) = api::handler(&context.method, name) else {
         return context.refuse(StatusCode::NOT_FOUND, "there is no such data");
     };
     let CollectedBody::Whole(body) = collect(body, LARGEST_ORDER).await else {
@@ -75,12 +76,11 @@ async fn data(context: RequestContext, name: &str, body: ProxyBody) -> Response<
     let request = ApiRequest::new(&context, body);
     let work =
         move || handler(&request).map_err(|ApiProblem { status, message }| (status, message));
-    let found = if context.method == Method::GET {
-        // Many screens that show the same cost as much as one.
-        let screen_data = &context.shared.screen_data;
-        screen_data.run(&context.path, api::TIME, work).await
-    } else {
-        deadline::run_within(api::TIME, work).await
+    let screens = &context.shared.screens;
+    let found = match kind {
+        WorkKind::News => deadline::run_in_turn(&screens.news, api::TIME, work).await,
+        WorkKind::Long => screens.long.run(&context.path, api::TIME, work).await,
+        WorkKind::Order => deadline::run_within(api::TIME, work).await,
     };
     match found {
         Ok(Ok(json)) => context.reply_text("application/json", json),

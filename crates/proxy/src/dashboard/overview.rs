@@ -1,14 +1,16 @@
-//! Sessions, savings, the store and the operator's checks, in figures.
+//! Sessions with their savings, the store and the operator's checks, in figures.
 
 use std::collections::HashSet;
 
 use bytes::Bytes;
 use http::StatusCode;
+use serde::Serialize;
 use serde_json::{Value, json};
 use trimtab_store::{CollectOptions, OutputMetadata, SessionInfo};
 
 use super::api::{ApiProblem, ApiRequest, json as to_json};
 use crate::access::retention_request;
+use crate::history::SessionEntry;
 
 /// How many sessions of the store are listed.
 const MOST_SESSIONS: usize = 300;
@@ -17,36 +19,60 @@ const SESSIONS_SEARCHED: usize = 20;
 /// How many of the largest outputs are listed.
 const MOST_OUTPUTS: usize = 40;
 
-/// `GET overview`: figures of the proxy.
-pub(super) fn overview(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
+/// The list of sessions, as far as a screen lacks it.
+#[derive(Serialize)]
+struct SessionList {
+    /// What the screen names to get the next changes.
+    version: u64,
+    now_ms: u64,
+    /// True if the list replaces everything that the screen has.
+    is_whole: bool,
+    sessions: Vec<SessionEntry>,
+    /// Sessions of the store that were not used since the start; only in a whole list.
+    older: Vec<Value>,
+    overview: Value,
+}
+
+/// `GET sessions`: the sessions of this run that changed since a version, and figures of the
+/// proxy. Without a version, all sessions, and older ones from the store.
+pub(super) fn sessions(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
+    let since = request.number("since", 0);
+    let changed = request.shared.history.sessions_since(since);
+    let mut older = Vec::new();
+    if changed.is_whole {
+        let known: HashSet<&str> = changed.sessions.iter().map(|e| e.id.as_str()).collect();
+        let mut stored = stored_sessions(request).unwrap_or_default();
+        stored.retain(|info| !known.contains(info.session.as_str()));
+        stored.sort_by_key(|info| std::cmp::Reverse(info.used));
+        older = stored
+            .iter()
+            .take(MOST_SESSIONS)
+            .map(session_json)
+            .collect();
+    }
+    to_json(&SessionList {
+        version: changed.version,
+        now_ms: trimtab_store::now_millis(),
+        is_whole: changed.is_whole,
+        sessions: changed.sessions,
+        older,
+        overview: overview(request),
+    })
+}
+
+/// Figures of the proxy.
+fn overview(request: &ApiRequest) -> Value {
     let config = &request.settings.config;
-    to_json(&json!({
+    let (savings, compared) = request.shared.history.savings();
+    json!({
         "version": env!("CARGO_PKG_VERSION"),
         "preset": config.preset,
         "mode": config.mode,
-        "now_ms": trimtab_store::now_millis(),
+        "holdout": config.holdout,
         "report": request.shared.report(),
-        "savings": request.shared.history.savings().0,
-    }))
-}
-
-/// `GET sessions`: sessions of this run, and older ones from the store.
-pub(super) fn sessions(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
-    let live = request.shared.history.sessions();
-    let known: HashSet<&str> = live.iter().map(|entry| entry.id.as_str()).collect();
-    let history = &request.shared.history;
-    let stored = history.stored_sessions(|| stored_sessions(request));
-    let stored = stored.unwrap_or_default();
-    let is_older = |info: &&SessionInfo| !known.contains(info.session.as_str());
-    let mut older: Vec<&SessionInfo> = stored.iter().filter(is_older).collect();
-    older.sort_by_key(|info| std::cmp::Reverse(info.used));
-    older.truncate(MOST_SESSIONS);
-    let older: Vec<Value> = older.into_iter().map(session_json).collect();
-    to_json(&json!({
-        "now_ms": trimtab_store::now_millis(),
-        "sessions": live,
-        "older": older,
-    }))
+        "savings": savings,
+        "compared": compared,
+    })
 }
 
 fn stored_sessions(request: &ApiRequest) -> Result<Vec<SessionInfo>, ApiProblem> {
@@ -70,38 +96,6 @@ fn session_json(info: &SessionInfo) -> Value {
         "outputs": info.outputs,
         "bytes": info.byte_size,
     })
-}
-
-/// `GET savings`: what was saved since the start, and in which session.
-pub(super) fn savings(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
-    let (total, compared) = request.shared.history.savings();
-    let sessions: Vec<Value> = request
-        .shared
-        .history
-        .sessions()
-        .iter()
-        .map(|entry| {
-            json!({
-                "id": entry.id,
-                "client": entry.client,
-                "model": entry.model,
-                "calls": entry.calls,
-                "tokens_without": entry.tokens_without,
-                "tokens_with": entry.tokens_with,
-                "over_window": entry.over_window,
-                "spent": entry.spent,
-                "saved": entry.saved,
-                "saved_unbounded": entry.saved_unbounded,
-                "is_priced": entry.is_priced,
-            })
-        })
-        .collect();
-    to_json(&json!({
-        "total": total,
-        "compared": compared,
-        "holdout": request.settings.config.holdout,
-        "sessions": sessions,
-    }))
 }
 
 /// `GET store`: how much there is, and what takes most of it.

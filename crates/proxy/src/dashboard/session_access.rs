@@ -68,6 +68,8 @@ impl<'a> SessionAccess<'a> {
     ) -> Result<(T, Arc<StagedStore>), ApiProblem> {
         if let Some(client_session) = self.client_session() {
             let mut branches = client_session.branches();
+            // What was erased must not be shown from memory.
+            branches.refresh(self.opened.store.as_ref(), &self.id)?;
             if let Some(branch) = branches.of_session(self.id.as_str()) {
                 let done = work(branch.session())?;
                 return Ok((done, Arc::clone(branch.staged())));
@@ -124,7 +126,7 @@ impl<'a> SessionAccess<'a> {
         let policy = settings.policy(&settings.config.preset);
         let mut setup = Setup::new(policy.cloned().unwrap_or_default());
         setup.dialect = dialect_in_name(self.id.as_str());
-        if let Some((entry, _)) = self.request.shared.history.session(self.id.as_str()) {
+        if let Some(entry) = self.request.shared.history.session(self.id.as_str()) {
             let models = &self.request.shared.models;
             let rule = settings.routes.rule(&entry.model);
             let known = models.model_limits(&entry.upstream, &entry.model, rule);

@@ -1,6 +1,7 @@
 //! `POST /v1/compress`: takes a conversation, and returns the window that we would send. The form
 //! is one that gateways already call.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -71,7 +72,7 @@ impl<'a> CompressReply<'a> {
     }
 }
 
-pub(super) async fn answer(context: RequestContext, body: Bytes) -> Response<ProxyBody> {
+pub(super) async fn answer(context: RequestContext, mut body: Bytes) -> Response<ProxyBody> {
     // Everything that reads the body runs on other threads, because a long one takes a while.
     let read = body.clone();
     let reading = spawn_blocking(move || Some((detect_messages(&read)?, planning_bytes(&read))));
@@ -84,6 +85,12 @@ pub(super) async fn answer(context: RequestContext, body: Bytes) -> Response<Pro
     let mut memory = context.reservation();
     if !memory.grow(needed) {
         return context.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_MEMORY);
+    }
+    if dialect == Dialect::Responses {
+        let read = body.clone();
+        if let Ok(Some(named)) = spawn_blocking(move || with_input(&read)).await {
+            body = Bytes::from(named);
+        }
     }
     // Shared with the planning thread, which may go on for a while after its deadline.
     let memory = Arc::new(memory);
@@ -106,6 +113,14 @@ pub(super) async fn answer(context: RequestContext, body: Bytes) -> Response<Pro
         }
         None => context.refuse(StatusCode::BAD_REQUEST, NOT_UNDERSTOOD),
     }
+}
+
+/// The body with the items of Responses under their own name, if a gateway calls them `messages`.
+fn with_input(body: &[u8]) -> Option<Vec<u8>> {
+    let mut fields: BTreeMap<String, &RawValue> = serde_json::from_slice(body).ok()?;
+    let messages = fields.remove("messages")?;
+    fields.insert("input".to_owned(), messages);
+    serde_json::to_vec(&fields).ok()
 }
 
 /// The reply with a smaller conversation, as JSON; none if it stays as it is.

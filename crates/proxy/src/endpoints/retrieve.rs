@@ -28,6 +28,8 @@ const NOT_FOUND: &str = "ref not found";
 /// The form of an answer that has the bytes as they were stored.
 const AS_STORED: &str = "stored";
 const UNKNOWN_FORM: &str = "`form` has an unknown value\nhint: use form=stored, or leave it out";
+const NOT_A_QUERY: &str =
+    "the body is no search\nhint: send {\"query\": \"...\"}, or no body for the whole output";
 /// The largest output in one answer, in bytes.
 const LONGEST: usize = 64 << 20;
 /// The longest body of a request in bytes. It holds a pattern, and is parsed at once.
@@ -67,7 +69,14 @@ pub(super) async fn answer(
 ) -> Response<ProxyBody> {
     // Gateways name outputs by hexadecimal digits.
     let id = ref_of_hash(&id).unwrap_or(id);
-    let wanted: RetrieveQuery = serde_json::from_slice(&body).unwrap_or_default();
+    // Without a body there is nothing to search for. A wrong body is not ignored: the answer would
+    // be a whole output instead of some lines.
+    let body = Some(body).filter(|body| !body.trim_ascii().is_empty());
+    let wanted = body.map(|body| serde_json::from_slice::<RetrieveQuery>(&body));
+    let Ok(wanted) = wanted.transpose() else {
+        return context.refuse(StatusCode::BAD_REQUEST, NOT_A_QUERY);
+    };
+    let wanted = wanted.unwrap_or_default();
     let query = wanted
         .query
         .or_else(|| query::field(&context.path, "query"));

@@ -10,7 +10,7 @@ use tokio::task::spawn_blocking;
 use trimtab::session::{PendingSummary, SessionError, SummariserAnswer, SummaryRequest};
 use trimtab_engine::compaction::answer::SummaryEnding;
 use trimtab_model::{Dialect, Message, RawJson};
-use trimtab_store::SessionId;
+use trimtab_store::{SessionId, Stream};
 use trimtab_wire::scan::{BodyScan, LimitName};
 use trimtab_wire::{chat, messages, responses};
 
@@ -43,12 +43,14 @@ pub(crate) fn in_background(managed: &Arc<ManagedRequest>, pending: PendingSumma
     };
     runtime.spawn(async move {
         let claimed = Arc::clone(&managed);
-        let begun = spawn_blocking(move || claim(&claimed));
-        // Somebody else writes it, or the conversation is gone.
-        let Ok(Ok(Some((session, writing)))) = begun.await else {
+        let begun = spawn_blocking(move || {
+            let begun = claim(&claimed, &pending)?;
+            Ok::<_, BranchError>(begun.map(|begun| (begun, pending)))
+        });
+        // Somebody else writes it or has written it, or the conversation is gone.
+        let Ok(Ok(Some(((session, writing), mut pending)))) = begun.await else {
             return;
         };
-        let mut pending = pending;
         // Without a model the plan is finished too, with the deterministic summary.
         if asks_a_model(&managed) {
             answer(&managed, &mut pending).await;
@@ -70,8 +72,11 @@ pub(crate) fn in_background(managed: &Arc<ManagedRequest>, pending: PendingSumma
 }
 
 /// Claims the summary of a conversation. Returns its session and the mark that it is being written;
-/// none if this or another process writes it already.
-fn claim(managed: &ManagedRequest) -> Result<Option<(SessionId, Arc<SummaryMark>)>, BranchError> {
+/// none if this or another process writes it already, or has written it.
+fn claim(
+    managed: &ManagedRequest,
+    pending: &PendingSummary,
+) -> Result<Option<(SessionId, Arc<SummaryMark>)>, BranchError> {
     let time = managed.job.settings.config.limits.summary_time();
     managed.with_branch(|branch| {
         let Some(writing) = branch.begin_summary() else {
@@ -79,8 +84,19 @@ fn claim(managed: &ManagedRequest) -> Result<Option<(SessionId, Arc<SummaryMark>
         };
         let store = &managed.job.opened.store;
         let claimed = store.claim(branch.id(), SUMMARY, time * CLAIM_FACTOR);
-        let claimed = claimed.map_err(SessionError::from)?;
-        Ok(claimed.then(|| (branch.id().clone(), writing)))
+        if !claimed.map_err(SessionError::from)? {
+            return Ok(None);
+        }
+        let id = branch.id().clone();
+        // The process that had the claim may have finished since the request was planned.
+        let stored = store.position(&id, Stream::Journal);
+        let is_current = stored.map_err(SessionError::from)? <= branch.session().positions().1
+            && branch.session().is_current(pending);
+        if !is_current {
+            // A claim that cannot be released expires by itself.
+            store.release(&id, SUMMARY).unwrap_or(());
+        }
+        Ok(is_current.then_some((id, writing)))
     })
 }
 

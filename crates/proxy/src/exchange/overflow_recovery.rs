@@ -24,6 +24,10 @@ impl Exchange {
         let (managed, mut ways) = (Arc::clone(&self.managed), self.options);
         let (tokens, asked) = (self.outgoing.tokens, self.outgoing.answer);
         let ours = self.is_ours();
+        let (sent_window, sent_messages) = (self.outgoing.window, self.outgoing.messages);
+        let sent = self
+            .edited()
+            .map_or(self.managed.job.body.len(), Bytes::len);
         let recovering = deadline::run_within(self.patience(), move || {
             let outgoing = managed.with_body(|branch, scan| {
                 let asked = if ours { asked } else { scan.answer_limit() };
@@ -36,6 +40,14 @@ impl Exchange {
                 if window.is_some() {
                     // A smaller window has less room for the answer too.
                     branch.session().set_limits(managed.limits(scan, window));
+                }
+                // A copy of the request may have made the window smaller meanwhile. Then another plan
+                // would remove too much.
+                if branch.session().windows() != sent_window && branch.logged() == sent_messages {
+                    let outgoing = branch.compose(scan, &ways)?;
+                    if outgoing.body.as_ref().is_some_and(|body| body.len() < sent) {
+                        return Ok(Some(outgoing));
+                    }
                 }
                 match branch.session().recover(&shrinkable(verdict))? {
                     RecoveryOutcome::GiveUp => return Ok(None),
@@ -54,9 +66,6 @@ impl Exchange {
             return false;
         };
         // Bytes are compared, because one of the estimates may be based on reported usage.
-        let sent = self
-            .edited()
-            .map_or(self.managed.job.body.len(), Bytes::len);
         let body = outgoing.body.as_ref();
         // The first ref adds the retrieval tools. In a short conversation they may be larger than
         // what was removed, and only what comes after them shows whether that was enough.

@@ -50,12 +50,8 @@ impl LiveFeed {
 
     /// Tells all screens soon that a session changed. Never waits for them.
     pub(super) fn tell(&self, kind: &'static str, session: &str) {
-        let screens = self.screens();
         // Without an open dashboard nothing is written for it.
-        if screens
-            .as_ref()
-            .is_none_or(|screens| screens.receiver_count() == 0)
-        {
+        if !self.has_screens() {
             return;
         }
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -64,6 +60,14 @@ impl LiveFeed {
             waiting.insert((session.to_owned(), kind));
         }
         self.change.notify_one();
+    }
+
+    /// True if a screen is open.
+    pub(super) fn has_screens(&self) -> bool {
+        let screens = self.screens();
+        screens
+            .as_ref()
+            .is_some_and(|screens| screens.receiver_count() > 0)
     }
 
     /// Ends the feed of every screen.

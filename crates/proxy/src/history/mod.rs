@@ -9,13 +9,14 @@ mod feed;
 mod sent_print;
 mod session_calls;
 mod session_entry;
+mod session_films;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
 use serde::Serialize;
 use tokio::sync::{broadcast, mpsc};
-use trimtab_store::{SessionInfo, now_millis};
+use trimtab::film::FilmOptions;
 use trimtab_wire::catalogue::Catalogue;
 
 use crate::records::metrics::Metrics;
@@ -25,12 +26,13 @@ use crate::records::savings::{CallMoney, Savings, SavingsTotal};
 use feed::LiveFeed;
 pub(crate) use feed::MISSED;
 use session_calls::SessionTable;
+pub(crate) use session_calls::{ChangedCalls, ChangedSessions};
 pub(crate) use session_entry::{CallEntry, SessionEntry};
+pub(crate) use session_films::NumberedFilm;
+use session_films::SessionFilms;
 
 /// The maximum number of waiting notes. They hold the bodies of requests.
 const WAITING: usize = 256;
-/// How long the list of stored sessions is not read again, in milliseconds.
-const STORED_MS: u64 = 3_000;
 
 /// A request that was sent to a model.
 pub(crate) struct SentNote {
@@ -55,8 +57,7 @@ pub(crate) struct CallHistory {
     state: Mutex<HistoryState>,
     inbox: mpsc::Sender<HistoryNote>,
     feed: Arc<LiveFeed>,
-    /// The sessions of the store as they were read last, and when that was.
-    stored: Mutex<Option<(u64, Arc<Vec<SessionInfo>>)>>,
+    films: SessionFilms,
     metrics: Arc<Metrics>,
 }
 
@@ -105,7 +106,7 @@ impl CallHistory {
             }),
             inbox,
             feed: LiveFeed::start(),
-            stored: Mutex::default(),
+            films: SessionFilms::new(),
             metrics,
         });
         tokio::spawn(take_notes(Arc::downgrade(&history), notes));
@@ -126,38 +127,49 @@ impl CallHistory {
         }
     }
 
-    /// All sessions that were used since the start, the newest first.
-    pub(crate) fn sessions(&self) -> Vec<SessionEntry> {
-        self.state().sessions.list()
+    /// The sessions that were used since the start and changed since a version.
+    pub(crate) fn sessions_since(&self, version: u64) -> ChangedSessions {
+        self.state().sessions.changed_since(version)
     }
 
-    /// One session with its calls.
-    pub(crate) fn session(&self, id: &str) -> Option<(SessionEntry, Vec<Arc<CallEntry>>)> {
-        self.state().sessions.get(id)
+    /// One session, with its calls since a version.
+    pub(crate) fn calls_since(&self, id: &str, version: u64) -> Option<ChangedCalls> {
+        self.state().sessions.calls_since(id, version)
+    }
+
+    /// One session.
+    pub(crate) fn session(&self, id: &str) -> Option<SessionEntry> {
+        self.state().sessions.entry(id)
+    }
+
+    /// A new film.
+    pub(crate) fn begin_film(&self, options: FilmOptions) -> NumberedFilm {
+        self.films.begin(options)
+    }
+
+    /// Takes the film of a session as it was seen last.
+    pub(crate) fn take_film(&self, id: &str) -> Option<NumberedFilm> {
+        self.films.take(id)
+    }
+
+    /// Keeps the film of a session for the next look at it, if a screen is open.
+    pub(crate) fn keep_film(&self, id: &str, film: NumberedFilm) {
+        if self.feed.has_screens() {
+            self.films.keep(id, film);
+        }
+    }
+
+    /// Frees what is kept for screens if none is open any more.
+    pub(crate) fn screen_left(&self) {
+        if !self.feed.has_screens() {
+            self.films.clear();
+        }
     }
 
     /// The savings since the start.
     pub(crate) fn savings(&self) -> (SavingsTotal, ComparedCalls) {
         let state = self.state();
         (state.savings.total().clone(), state.compared.clone())
-    }
-
-    /// The sessions of the store, as `read` gives them. All screens share what was read lately.
-    pub(crate) fn stored_sessions<E>(
-        &self,
-        read: impl FnOnce() -> Result<Vec<SessionInfo>, E>,
-    ) -> Result<Arc<Vec<SessionInfo>>, E> {
-        let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = now_millis();
-        let fresh = stored
-            .as_ref()
-            .filter(|(when, _)| now.saturating_sub(*when) < STORED_MS);
-        if let Some((_, sessions)) = fresh {
-            return Ok(Arc::clone(sessions));
-        }
-        let sessions = Arc::new(read()?);
-        *stored = Some((now, Arc::clone(&sessions)));
-        Ok(sessions)
     }
 
     /// Events from now on; none if the proxy stops.

@@ -5,8 +5,6 @@
 //! message. A fingerprint is a keyed hash of what is left, taken from the bytes of the body without
 //! reading the messages.
 
-use std::ops::Range;
-
 use trimtab_model::{Role, work};
 use trimtab_wire::scan::{BodyScan, PartKind, PartSpan, Span};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128_with_secret};
@@ -42,27 +40,44 @@ impl FingerprintChain {
         chain
     }
 
-    /// The fingerprints of a body whose list of messages begins with the messages `list` of
-    /// `known`.
-    pub(crate) fn after(
+    /// The fingerprints of a body whose list of messages begins with the first `listed` messages of
+    /// the list that these are the fingerprints of. `head` messages are before that list.
+    ///
+    /// Known fingerprints stay where they are, so that only new messages cost anything.
+    pub(crate) fn continued(
+        mut self,
         scan: &BodyScan<'_>,
         key: &[u8; 192],
-        known: &Self,
-        list: Range<usize>,
+        head: usize,
+        listed: usize,
     ) -> Self {
-        let printer = Fingerprinter::new(scan, key);
-        let first = scan.first_in_list();
-        let mut chain = Self::default();
-        for message in 0..scan.len() {
-            let role = scan.role(message).unwrap_or(Role::User);
-            let same = message.checked_sub(first).map(|at| list.start + at);
-            let same = same.filter(|at| list.contains(at));
-            match same.and_then(|at| known.get(at)) {
-                Some(fingerprint) => chain.restore(fingerprint, role),
-                None => chain.push(printer.message(message, role), role),
-            }
+        // A system field that came or went moves all positions.
+        if scan.first_in_list() != head {
+            return Self::of(scan, key);
         }
-        chain
+        let printer = Fingerprinter::new(scan, key);
+        let role = |at: usize| scan.role(at).unwrap_or(Role::User);
+        let known = head + listed;
+        self.truncate(known);
+        self.ends_with_answer = known.checked_sub(1).map(role) == Some(Role::Assistant);
+        // The system field may stand behind the list, so its message may be new.
+        if head > 0
+            && let Some(first) = self.fingerprints.first_mut()
+        {
+            *first = printer.message(0, Role::System);
+        }
+        for message in known..scan.len() {
+            let role = role(message);
+            self.push(printer.message(message, role), role);
+        }
+        self
+    }
+
+    fn truncate(&mut self, length: usize) {
+        self.fingerprints.truncate(length);
+        self.head = self.head.min(length);
+        let answers = self.answers.partition_point(|answer| *answer < length);
+        self.answers.truncate(answers);
     }
 
     /// Adds a message with its own fingerprint.

@@ -39,6 +39,14 @@ pub(crate) type DoctorChecks = Box<dyn Fn() -> serde_json::Value + Send + Sync>;
 /// Data for the dashboard as JSON, or what is told instead.
 pub(crate) type ScreenData = Result<Bytes, (StatusCode, String)>;
 
+/// The work for open dashboards. It leaves the processors to requests.
+pub(crate) struct ScreenWork {
+    /// The permit to look for what is new.
+    pub(crate) news: Arc<Semaphore>,
+    /// Work on whole sessions, by its address.
+    pub(crate) long: SharedWork<ScreenData>,
+}
+
 /// The state that all requests share.
 pub(crate) struct SharedState {
     /// The current settings.
@@ -67,8 +75,8 @@ pub(crate) struct SharedState {
     pub(crate) unpacking: Semaphore,
     /// The recent calls, for the dashboard.
     pub(crate) history: Arc<CallHistory>,
-    /// The data that screens with the dashboard ask for.
-    pub(crate) screen_data: SharedWork<ScreenData>,
+    /// The work for open dashboards.
+    pub(crate) screens: ScreenWork,
     /// The checks for the dashboard.
     checks: OnceLock<DoctorChecks>,
     /// True once the proxy accepts no more connections.
@@ -108,7 +116,10 @@ impl SharedState {
             memory,
             unpacking: Semaphore::new(UNPACKED_AT_A_TIME),
             history,
-            screen_data: SharedWork::new(),
+            screens: ScreenWork {
+                news: Arc::new(Semaphore::new(1)),
+                long: SharedWork::new(),
+            },
             checks: OnceLock::new(),
             is_stopping: AtomicBool::new(false),
             book: recorder,

@@ -20,7 +20,7 @@ const LONGEST_REST: Duration = Duration::from_secs(5);
 
 /// Work that many ask for, by name.
 pub(crate) struct SharedWork<T> {
-    /// Half of the processors stay free for everything else.
+    /// One at a time, so that processors stay free for everything else.
     turns: Arc<Semaphore>,
     named: Mutex<HashMap<String, Arc<NamedWork<T>>>>,
 }
@@ -57,9 +57,8 @@ impl Drop for Waiting<'_> {
 
 impl<T: Clone + Send + 'static> SharedWork<T> {
     pub(crate) fn new() -> Self {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
-            turns: Arc::new(Semaphore::new((processors / 2).max(1))),
+            turns: Arc::new(Semaphore::new(1)),
             named: Mutex::default(),
         }
     }

@@ -6,6 +6,8 @@ mod arrival;
 mod connection_acceptor;
 mod dispatch;
 mod model_call;
+#[cfg(test)]
+mod planning_growth;
 mod retention;
 mod websocket;
 

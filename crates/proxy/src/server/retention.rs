@@ -2,7 +2,7 @@
 //! renews the leases of sessions in memory, drops idle sessions from memory, and once an hour
 //! removes old sessions from the store. `server::Proxy::run` starts it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -49,6 +49,8 @@ struct StoreKeeper {
     /// The time of each session's last lease, in the store `opened`.
     leased: HashMap<SessionId, Instant>,
     opened: Weak<OpenedStore>,
+    /// The number of removals from the store at the last check.
+    removals: Option<u64>,
     retained: Option<Instant>,
 }
 
@@ -67,6 +69,8 @@ impl StoreKeeper {
             };
         }
         opened.client_sessions.evict_idle(IDLE);
+        // If the store fails, the next check asks again.
+        self.forget_erased(&opened).unwrap_or(());
         self.lease(&opened);
         // The first check after a start is due at once, so a proxy that restarts daily removes
         // sessions too.
@@ -76,6 +80,26 @@ impl StoreKeeper {
             let settings = shared.settings.get();
             retain(shared, &opened, &settings.config);
         }
+    }
+
+    /// Drops what was removed from the store from memory: erased text must not stay in processes
+    /// that get no further request of its session.
+    fn forget_erased(&mut self, opened: &OpenedStore) -> trimtab_store::Result<()> {
+        let removals = opened.store.status()?.removals;
+        if self.removals == Some(removals) {
+            return Ok(());
+        }
+        let sessions = opened.client_sessions.sessions();
+        let (_, positions) = opened.store.positions(&sessions)?;
+        let gone = sessions.into_iter().zip(positions);
+        let gone = gone.filter(|(_, stored)| *stored == (0, 0));
+        let gone: BTreeSet<SessionId> = gone.map(|(session, _)| session).collect();
+        if !gone.is_empty() {
+            opened.client_sessions.forget(&gone);
+            opened.parsed_bodies.forget_all();
+        }
+        self.removals = Some(removals);
+        Ok(())
     }
 
     /// Leases the sessions in memory whose lease is missing or old.

@@ -211,3 +211,49 @@ async fn whole_answer_reports_hidden_round_usage() {
         assert_cost(&whole["usage"], prompt);
     }
 }
+
+/// The names of the tools that the provider repeats in its answer, for every event that has some.
+async fn repeated_tools(stream: bool) -> Vec<Vec<String>> {
+    let upstream = Upstream::start(move |_, asked| {
+        let answer = answer(Dialect::Responses, "done", 0);
+        let mut whole: Value = serde_json::from_str(&answer).unwrap();
+        whole["tools"] = asked.json()["tools"].clone();
+        if stream {
+            let whole = whole.to_string();
+            Reply::stream(streamed(Dialect::Responses, &whole))
+        } else {
+            Reply::json(200, whole.to_string())
+        }
+    })
+    .await;
+    let (_running, base) = proxy(config(&upstream.url())).await;
+    let mut talk = Talk::new(Dialect::Responses, "what is in there?");
+    talk.stream = stream;
+    talk.round("c1", &lines(9_000));
+    let got = post(&base, path(Dialect::Responses), &[], talk.body()).await;
+    assert!(upstream.seen()[0].text().contains("tool_output_cache_grep"));
+    let got = got.text();
+    let responses: Vec<Value> = if stream {
+        let events = events(&got).into_iter();
+        events.map(|event| event["response"].clone()).collect()
+    } else {
+        vec![serde_json::from_str(&got).unwrap()]
+    };
+    let tools = responses.iter().filter_map(|one| one["tools"].as_array());
+    let name = |tool: &Value| tool["name"].as_str().unwrap_or_default().to_owned();
+    tools
+        .map(|tools| tools.iter().map(name).collect())
+        .collect()
+}
+
+#[tokio::test]
+async fn responses_answer_repeats_only_the_tools_of_the_client() {
+    for stream in [false, true] {
+        let repeated = repeated_tools(stream).await;
+        assert!(!repeated.is_empty());
+        for names in repeated {
+            let ours = names.iter().any(|name| name.contains("output_cache"));
+            assert!(!ours, "stream {stream}: {names:?}");
+        }
+    }
+}

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use trimtab_model::Dialect;
 use trimtab_proxy::{ModelRule, ProxyConfig, ProxyMode};
 use trimtab_store::{MemoryStore, Store};
 
-use crate::fake::{Reply, Upstream, post};
+use crate::fake::{Asked, Reply, Upstream, post};
+use crate::stores::{Failing, Wrong};
 use crate::talk::{Talk, answer, lines, path, said, streamed};
 use crate::{config, proxy, proxy_with};
 
@@ -58,6 +59,37 @@ async fn repeated_output_becomes_a_reference_only_if_that_saves_more_than_the_to
             assert!(sent <= body.len(), "{dialect}: {sent} of {}", body.len());
         }
         drop(running);
+    }
+}
+
+#[tokio::test]
+async fn output_in_several_texts_is_cut_like_one_text() {
+    for dialect in Dialect::ALL {
+        let upstream = echo(dialect).await;
+        let (_running, base) = proxy(config(&upstream.url())).await;
+        let mut talk = Talk::new(dialect, "what is in the files?");
+        talk.round("c1", "");
+        let (place, kind) = match dialect {
+            Dialect::Chat => ("/content", "text"),
+            Dialect::Responses => ("/output", "input_text"),
+            Dialect::Messages => ("/content/0/content", "text"),
+        };
+        let text = json!({"type": kind, "text": lines(1_500)});
+        let output = talk.entries.last_mut().unwrap().pointer_mut(place);
+        *output.unwrap() = json!([text, text]);
+        let headers = [("x-api-key", "k"), ("x-trimtab-preset", "refs")];
+        let got = post(&base, path(dialect), &headers, talk.body()).await;
+        assert_eq!(got.status, 200, "{}", got.text());
+        let sent = upstream.seen().pop().unwrap();
+        assert!(
+            sent.text().contains("[tool output truncated; ref="),
+            "{dialect}"
+        );
+        let scan = trimtab_wire::scan::BodyScan::new(&sent.body, dialect).unwrap();
+        assert!(
+            trimtab_wire::validate::validate(&scan).is_empty(),
+            "{dialect}"
+        );
     }
 }
 
@@ -235,7 +267,6 @@ async fn conversation_longer_than_the_window_continues() {
 
 #[tokio::test]
 async fn internal_failure_passes_the_request_through() {
-    use crate::stores::{Failing, Wrong};
     let upstream = echo(Dialect::Chat).await;
     let mut talk = Talk::new(Dialect::Chat, "what is in the file?");
     talk.round("c1", &lines(5_000));
@@ -351,6 +382,30 @@ async fn summary_is_written_in_the_background() {
 }
 
 #[tokio::test]
+async fn summary_that_another_proxy_has_just_finished_is_not_written_again() {
+    let dialect = Dialect::Chat;
+    let upstream = echo(dialect).await;
+    let mut settings = windowed(config(&upstream.url()), 40_000);
+    settings.preset = "checkpoint".to_owned();
+    let store = Arc::new(Failing::new(Wrong::Overtaken));
+    let (_running, base) = proxy_with(settings, Arc::clone(&store) as Arc<dyn Store>).await;
+    let mut talk = Talk::new(dialect, "read all files");
+    talk.stream = true;
+    for round in 0..60 {
+        talk.round(&format!("c{round}"), &lines(100));
+        post(&base, path(dialect), &[], talk.body()).await;
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        if store.releases() > 0 {
+            break;
+        }
+    }
+    assert!(store.releases() > 0, "a summary was claimed");
+    let seen = upstream.seen();
+    let is_of_client = |asked: &Asked| asked.json()["stream"] == true;
+    assert!(seen.iter().all(is_of_client), "no model is asked for it");
+}
+
+#[tokio::test]
 async fn request_can_wait_for_its_summary() {
     let dialect = Dialect::Chat;
     let upstream = Upstream::start(move |_, asked| {
@@ -417,4 +472,49 @@ async fn legacy_function_call_does_not_stop_management() {
         let outputs = text.matches("\"role\":\"function\"");
         assert_eq!(calls.count(), outputs.count(), "round {round}");
     }
+}
+
+#[tokio::test]
+async fn calls_without_usable_ids_do_not_stop_management() {
+    let upstream = echo(Dialect::Chat).await;
+    let (_running, base) = proxy(windowed(config(&upstream.url()), 8_000)).await;
+    for (name, id) in [
+        ("none", None),
+        ("null", Some(json!(null))),
+        ("number", Some(json!(7))),
+    ] {
+        let mut talk = Talk::new(Dialect::Chat, &format!("read all files of {name}"));
+        for round in 0..16 {
+            talk.round("c", &lines(150));
+            for entry in talk.entries.iter_mut().rev().take(2) {
+                let call = entry.pointer_mut("/tool_calls/0");
+                set_or_remove(call.and_then(Value::as_object_mut), "id", id.as_ref());
+                if entry["role"] == "tool" {
+                    set_or_remove(entry.as_object_mut(), "tool_call_id", id.as_ref());
+                }
+            }
+            if round < 8 {
+                continue;
+            }
+            let got = post(&base, path(Dialect::Chat), &[], talk.body()).await;
+            assert_ne!(got.header("x-trimtab-action"), "passed", "{name} {round}");
+            let sent = upstream.seen().last().unwrap().clone();
+            assert!(sent.body.len() < 8_000 * 5, "{name} {round}");
+            let scan = trimtab_wire::scan::BodyScan::new(&sent.body, Dialect::Chat).unwrap();
+            let faults = trimtab_wire::validate::validate(&scan);
+            assert!(faults.is_empty(), "{name} {round}: {faults:?}");
+        }
+    }
+}
+
+fn set_or_remove(
+    object: Option<&mut serde_json::Map<String, Value>>,
+    field: &str,
+    value: Option<&Value>,
+) {
+    let Some(object) = object else { return };
+    match value {
+        Some(value) => object.insert(field.to_owned(), value.clone()),
+        None => object.remove(field),
+    };
 }

@@ -4,12 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use trimtab_model::Dialect;
-use trimtab_wire::scan::BodyScan;
-use trimtab_wire::validate::validate;
 
 use crate::fake::{Reply, Upstream, get, post};
 use crate::managed::{echo, windowed};
-use crate::talk::{Talk, lines, path};
+use crate::talk::{Talk, answer, lines, path};
 use crate::{config, proxy};
 
 #[tokio::test]
@@ -44,6 +42,10 @@ async fn compress_returns_a_window_without_a_model_call() {
     );
     let got = post(&base, &path, &key, r#"{"query": "line 77:"}"#).await;
     assert!(got.text().contains("line 77: the value is"));
+    // A broken search does not return everything.
+    for body in [r#"{"query": "#, r#"{"query": 5}"#, "line 77:"] {
+        assert_eq!(post(&base, &path, &key, body).await.status, 400, "{body}");
+    }
     // Nobody else's, and nothing that is not there.
     assert_eq!(
         get(&base, &path, &[("authorization", "Bearer other")])
@@ -131,46 +133,6 @@ async fn compress_gives_one_row_for_each_row_without_answers() {
     let again = compress(&rows).await;
     assert_eq!(&again["messages"].as_array().unwrap()[..6], &sent[..]);
     assert!(upstream.seen().is_empty());
-}
-
-/// As agentgateway does it: the messages of a provider without the fields around them, no headers
-/// unless some are configured, and an answer whose messages are objects. The gateway watches how
-/// much of them the provider has cached.
-#[tokio::test]
-async fn compress_keeps_pairs_and_the_beginning_of_a_growing_conversation() {
-    let upstream = Upstream::start(|_, _| Reply::json(500, "{}")).await;
-    let (_running, base) = proxy(config(&upstream.url())).await;
-    for dialect in [Dialect::Chat, Dialect::Messages] {
-        for headers in [&[][..], &[("authorization", "Bearer k")]] {
-            let mut talk = Talk::new(dialect, &format!("what is in {} headers?", headers.len()));
-            let mut before: Vec<Value> = Vec::new();
-            for round in 0..5 {
-                talk.round(&format!("c{round}"), &lines(6_000 + round));
-                let sent = compressed(&base, headers, &talk).await;
-                let body = json!({"model": "house-model", "max_tokens": 9, "messages": sent});
-                let body = body.to_string();
-                let faults = validate(&BodyScan::new(body.as_bytes(), dialect).unwrap());
-                assert!(faults.is_empty(), "{dialect}, round {round}: {faults:?}");
-                assert_eq!(sent.len(), talk.entries.len(), "{dialect}, round {round}");
-                assert_eq!(sent[..before.len()], before, "{dialect}, round {round}");
-                before = sent;
-            }
-        }
-    }
-    assert!(upstream.seen().is_empty());
-}
-
-/// The messages that a gateway gets back, which are less than half as large.
-async fn compressed(base: &str, headers: &[(&str, &str)], talk: &Talk) -> Vec<Value> {
-    let body = json!({"messages": talk.entries, "model": talk.model}).to_string();
-    let got = post(base, "/v1/compress", headers, body).await;
-    assert_eq!(got.status, 200, "{}", got.text());
-    let found: Value = serde_json::from_str(&got.text()).unwrap();
-    let ratio = found["compression_ratio"].as_f64().unwrap();
-    assert!(ratio < 0.5, "{}: {ratio}", talk.dialect);
-    let sent = found["messages"].as_array().unwrap();
-    assert!(sent.iter().all(Value::is_object));
-    sent.clone()
 }
 
 #[tokio::test]
@@ -293,4 +255,24 @@ async fn parts_of_removed_rounds_are_retrieved() {
         !texts.contains(picture),
         "a model cannot read a picture as text"
     );
+}
+
+#[tokio::test]
+async fn absurd_usage_of_an_upstream_breaks_no_answer_and_no_figure() {
+    let told = answer(Dialect::Chat, "done", u64::MAX);
+    let sent = told.clone();
+    let upstream = Upstream::start(move |_, _| Reply::json(200, sent.clone())).await;
+    let (running, base) = proxy(config(&upstream.url())).await;
+    let mut talk = Talk::new(Dialect::Chat, "what is in it?");
+    for round in 0..4 {
+        talk.round(&format!("c{round}"), &lines(3_000));
+        let key = [("authorization", "Bearer k")];
+        let got = post(&base, path(Dialect::Chat), &key, talk.body()).await;
+        assert_eq!(got.status, 200);
+        assert_eq!(got.text(), told);
+        talk.says("done");
+    }
+    let report = running.report();
+    assert_eq!(report.requests, 4);
+    assert!(report.tokens_before < u64::MAX / 1_000, "{report:?}");
 }

@@ -115,6 +115,114 @@ async fn overflow_is_recovered() {
     }
 }
 
+/// A talk whose newest output is larger than the window of the upstream. If `with_image` is set, an
+/// image follows its text.
+fn talk_with_large_output(dialect: Dialect, with_image: bool) -> Talk {
+    let mut talk = Talk::new(dialect, "read the file");
+    talk.round("c1", &lines(6_000));
+    if !with_image {
+        return talk;
+    }
+    let url = "data:image/png;base64,iVBORw0KGgo=";
+    let last = talk.entries.last_mut().unwrap();
+    let (place, text, image) = match dialect {
+        Dialect::Chat => (
+            "/content",
+            "text",
+            json!({"type": "image_url", "image_url": {"url": url}}),
+        ),
+        Dialect::Responses => (
+            "/output",
+            "input_text",
+            json!({"type": "input_image", "image_url": url}),
+        ),
+        Dialect::Messages => (
+            "/content/0/content",
+            "text",
+            json!({"type": "image", "source": {"type": "base64", "media_type": "image/png",
+                "data": "iVBORw0KGgo="}}),
+        ),
+    };
+    let output = last.pointer_mut(place).unwrap();
+    *output = json!([{"type": text, "text": output.clone()}, image]);
+    talk
+}
+
+#[tokio::test]
+async fn new_output_larger_than_an_unknown_window_is_shortened() {
+    for dialect in Dialect::ALL {
+        for preset in PRESETS.iter().filter(|preset| preset.name != "none") {
+            for with_image in [false, true] {
+                let case = format!("{dialect} {} image {with_image}", preset.name);
+                let upstream = strict(dialect, Form::Status, 20_000).await;
+                let (_running, base) = proxy(config(&upstream.url())).await;
+                let talk = talk_with_large_output(dialect, with_image);
+                let headers = [("x-trimtab-preset", preset.name)];
+                let got = post(&base, path(dialect), &headers, talk.body()).await;
+                assert_eq!(got.status, 200, "{case}: {}", got.text());
+                let sent = upstream.seen().pop().unwrap();
+                let scan = trimtab_wire::scan::BodyScan::new(&sent.body, dialect).unwrap();
+                assert!(trimtab_wire::validate::validate(&scan).is_empty(), "{case}");
+                assert_eq!(sent.text().contains("iVBORw0KGgo="), with_image, "{case}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn copies_of_a_rejected_request_are_made_smaller_once() {
+    for dialect in Dialect::ALL {
+        // All copies arrive before the first answer.
+        let upstream = Upstream::start(move |_, asked| {
+            let size = asked.body.len() / 4;
+            let mut reply = if size > 30_000 {
+                refusal(dialect, Form::Status, size, 30_000)
+            } else {
+                Reply::json(200, answer(dialect, "recovered", size as u64))
+            };
+            reply.pieces[0].0 = 500;
+            reply
+        })
+        .await;
+        let (_running, base) = proxy(config(&upstream.url())).await;
+        let talk = long_talk(dialect);
+        let copy = || post(&base, path(dialect), &[], talk.body());
+        let (one, two, three) = tokio::join!(copy(), copy(), copy());
+        for got in [one, two, three] {
+            assert_eq!(got.status, 200, "{dialect}: {}", got.text());
+        }
+        let sizes = upstream.seen();
+        let accepted = sizes.iter().map(|asked| asked.body.len());
+        let accepted: Vec<usize> = accepted.filter(|size| size / 4 <= 30_000).collect();
+        assert_eq!(accepted.len(), 3, "{dialect}");
+        assert!(
+            accepted.iter().all(|size| *size == accepted[0]),
+            "{dialect}: {accepted:?}"
+        );
+    }
+}
+
+/// The errors of some providers say nothing about sizes.
+#[tokio::test]
+async fn overflow_without_figures_is_recovered_if_half_of_the_prompt_is_too_much() {
+    let dialect = Dialect::Responses;
+    let upstream = Upstream::start(move |_, asked| {
+        if asked.body.len() / 4 > 20_000 {
+            let error = json!({"code": "context_length_exceeded",
+                "message": "Your input exceeds the context window of this model."});
+            return Reply::json(400, json!({"error": error}).to_string());
+        }
+        Reply::json(200, answer(dialect, "recovered", 0))
+    })
+    .await;
+    let (_running, base) = proxy(config(&upstream.url())).await;
+    let talk = talk_with_large_output(dialect, true);
+    let headers = [("x-trimtab-preset", "turns")];
+    let got = post(&base, path(dialect), &headers, talk.body()).await;
+    assert_eq!(got.status, 200, "{}", got.text());
+    assert_eq!(got.header("x-trimtab-recoveries"), "2");
+}
+
 #[tokio::test]
 async fn failed_recovery_passes_on_the_error_of_the_provider() {
     for dialect in Dialect::ALL {

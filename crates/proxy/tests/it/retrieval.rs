@@ -216,6 +216,52 @@ pub(crate) fn both(dialect: Dialect, one: &str, other: &str) -> String {
     one.to_string()
 }
 
+/// A call of a tool that is no function: a shell in Responses, a tool with free text in Chat
+/// Completions.
+fn special_call(dialect: Dialect) -> String {
+    let mut whole: Value = serde_json::from_str(&calling(dialect, "c2", "x", &json!({}))).unwrap();
+    match dialect {
+        Dialect::Chat => {
+            whole["choices"][0]["message"]["tool_calls"] = json!([{"id": "c2", "type": "custom",
+                "custom": {"name": "patch", "input": "*** a"}}]);
+        }
+        Dialect::Responses => {
+            whole["output"] = json!([{"type": "local_shell_call", "id": "l2", "call_id": "c2",
+                "status": "completed", "action": {"type": "exec", "command": ["ls"], "env": {}}}]);
+        }
+        Dialect::Messages => {}
+    }
+    whole.to_string()
+}
+
+#[tokio::test]
+async fn call_of_a_special_tool_beside_a_hidden_call_ends_the_answer() {
+    for dialect in Dialect::ALL {
+        for stream in [true, false] {
+            let upstream = Upstream::start(move |_, asked| {
+                let arguments = json!({"ref_id": shown_ref(&asked.text()), "limit": 1});
+                let ours = calling(dialect, "h1", "tool_output_cache", &arguments);
+                reply(
+                    dialect,
+                    asked,
+                    &both(dialect, &ours, &special_call(dialect)),
+                )
+            })
+            .await;
+            let (_running, base) = proxy(config(&upstream.url())).await;
+            let mut talk = Talk::new(dialect, &format!("{stream}"));
+            talk.stream = stream;
+            talk.round("c1", &lines(9_000));
+            let got = post(&base, path(dialect), &[], talk.body()).await.text();
+            assert_eq!(upstream.seen().len(), 1, "{dialect} {stream}: {got}");
+            assert!(
+                got.contains("c2") && !got.contains("tool_output_cache\""),
+                "{got}"
+            );
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_model_that_never_stops_asking_is_stopped() {
     for dialect in Dialect::ALL {

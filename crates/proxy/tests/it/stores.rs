@@ -23,6 +23,8 @@ pub(crate) enum Wrong {
     ReadOnly,
     /// Nothing that waited can be written.
     Late,
+    /// When work on a session is claimed, another process has just added to its journal.
+    Overtaken,
     /// Nothing.
     Never,
 }
@@ -37,6 +39,7 @@ pub(crate) struct Failing {
     by_maker: AtomicU64,
     read_only: AtomicBool,
     vanished: AtomicBool,
+    releases: AtomicU64,
 }
 
 impl Failing {
@@ -49,6 +52,7 @@ impl Failing {
             by_maker: AtomicU64::new(0),
             read_only: AtomicBool::new(false),
             vanished: AtomicBool::new(false),
+            releases: AtomicU64::new(0),
         }
     }
 
@@ -60,6 +64,11 @@ impl Failing {
     /// Says from now on that it is gone.
     pub(crate) fn vanish(&self) {
         self.vanished.store(true, Ordering::Relaxed);
+    }
+
+    /// How often a claim was released.
+    pub(crate) fn releases(&self) -> u64 {
+        self.releases.load(Ordering::Relaxed)
     }
 
     /// How often the thread called that made it.
@@ -181,6 +190,20 @@ impl Store for Failing {
             read_only,
             ..status
         })
+    }
+
+    fn claim(&self, session: &SessionId, _: &'static str, _: Duration) -> Result<bool> {
+        if matches!(self.wrong, Wrong::Overtaken) {
+            let at = self.inner.position(session, Stream::Journal)?;
+            self.inner
+                .append(session, Stream::Journal, at, &[b"another plan"])?;
+        }
+        Ok(true)
+    }
+
+    fn release(&self, _: &SessionId, _: &'static str) -> Result<()> {
+        self.releases.fetch_add(1, Ordering::Relaxed);
+        Ok(())
     }
 
     fn secret(&self) -> Result<[u8; 32]> {

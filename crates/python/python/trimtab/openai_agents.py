@@ -8,7 +8,9 @@
     await Runner.run(agent, "...")
 
 ``context.model`` wraps a model: every call fits, and an overflow is recovered from. Two other ways
-do less. ``RunConfig(call_model_input_filter=context.input_filter)`` cannot retry after an overflow.
+do less. ``RunConfig(call_model_input_filter=context.input_filter)`` sees each request once: after an
+overflow, the run ends with an error; if ``context.recover(error)`` is true, run again with
+``context.last_input``.
 ``TrimtabSession`` is a session of the SDK: it fits what earlier runs left, but not what one run adds.
 """
 
@@ -33,6 +35,8 @@ class Trimtab:
         self.session = Session(name, dialect="responses", **options)
         functions = tool_functions(lambda: self.session)
         self.tools: list[FunctionTool] = [function_tool(f) for f in functions]
+        self.last_input: list[Any] = []
+        """The items of the last request of ``input_filter``, as the SDK gave them."""
 
     def model(self, model: Model) -> Model:
         """A model that is called with a window that fits."""
@@ -41,8 +45,13 @@ class Trimtab:
     def input_filter(self, data: CallModelData[Any]) -> ModelInputData:
         """For ``RunConfig.call_model_input_filter``."""
         given = data.model_data
+        self.last_input = given.input
         items = self.items(given.instructions, given.input, data.agent.tools)
         return ModelInputData(input=items, instructions=given.instructions)
+
+    def recover(self, error: Exception) -> bool:
+        """True if a run failed for the size of its input, and the next one will be smaller."""
+        return recovers(self.session, error)
 
     def items(self, instructions: str | None, items: Any, tools: Sequence[Any] = ()) -> Any:
         """The items to send instead of these."""
@@ -130,7 +139,7 @@ class TrimtabSession:
 
     def recover(self, error: Exception) -> bool:
         """True if a run failed for the size of its input, and the next one will be smaller."""
-        return recovers(self._context.session, error)
+        return self._context.recover(error)
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
         """The items to send; with a limit, the newest items as they came."""

@@ -3,14 +3,13 @@
 //! Bytes come first. A body is durable before a row names it. A process that is killed between the
 //! two leaves a body without a row, which collection removes, and never a row without a body.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt, PutPayload};
 
 use super::database::{Database, from_postgres};
 use super::objects::{from_object_store, from_write, object_path};
-use super::rows::{query_all, signed};
 use super::segment_cache::SegmentCache;
 use crate::image::{ImageBytes, damaged};
 use crate::{Error, Result};
@@ -21,10 +20,8 @@ const CHUNK: usize = 256 << 10;
 const OBJECT_SEGMENT: usize = 1 << 20;
 /// How much of an object is uploaded at once. S3 rejects parts below 5 MiB, except the last.
 const OBJECT_PART: usize = 8 << 20;
-/// The most bytes that are read into the cache before they are asked for.
-const PREFETCHED: u64 = 16 << 20;
 /// How long an object store may take for one operation.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Writes and reads bodies.
 #[derive(Clone)]
@@ -33,6 +30,8 @@ pub(super) struct BodyStorage {
     /// Without an object store, all bodies are in the database.
     pub(super) objects: Option<Arc<dyn ObjectStore>>,
     pub(super) cache: Arc<SegmentCache>,
+    /// Set once the object store is known to belong to this store.
+    pub(super) is_ours: Arc<OnceLock<()>>,
 }
 
 /// The name of a body, and its place.
@@ -54,7 +53,7 @@ impl BodyStorage {
     }
 
     /// Starts to write a body that is too large for the transaction of its row.
-    pub(super) fn write(&self, now: u64) -> Result<ImageBodyWriter> {
+    pub(super) fn write(&self, now: Option<i64>) -> Result<ImageBodyWriter> {
         Ok(ImageBodyWriter {
             storage: self.clone(),
             name: Self::new_name(self.objects.is_some())?,
@@ -77,8 +76,8 @@ impl BodyStorage {
             })?;
         }
         for body in in_objects {
+            // Without an object store, no caller names a body that is in one.
             let Some(objects) = self.objects.clone() else {
-                // A process with the setting `blobs` removes the object as a stray.
                 return Ok(());
             };
             self.database.wait(PATIENCE, async move {
@@ -91,47 +90,25 @@ impl BodyStorage {
         Ok(())
     }
 
-    /// Writes, reads and removes an object, if there is an object store.
+    /// Writes, reads and removes an object, if there is an object store. For a store that does not
+    /// exist yet.
     pub(super) fn probe(&self) -> Result<()> {
         if self.objects.is_none() {
             return Ok(());
         }
+        self.refuse_owned_objects()?;
         let bytes = b"trimtab".to_vec();
         let (mut read, size) = (vec![0; bytes.len()], bytes.len() as u64);
-        let name = self.write(0)?.finish(bytes)?;
+        let name = self.write(None)?.finish(bytes)?;
         let was_read = self.open(name.clone(), size).read_exact_at(0, &mut read);
         // Remove it even if it could not be read.
         self.remove(vec![name])?;
         was_read
     }
 
-    /// Reads bodies of the database that are one chunk into the cache, in one round trip. Each
-    /// comes with its size.
-    pub(super) fn prefetch<'b>(
-        &self,
-        bodies: impl Iterator<Item = (&'b BodyName, u64)>,
-    ) -> Result<()> {
-        let mut left = PREFETCHED;
-        let wanted = bodies.filter(|(body, size)| {
-            let is_wanted = !body.in_object_store
-                && *size <= (CHUNK as u64).min(left)
-                && self.cache.get(&(body.name.clone(), 0)).is_none();
-            left -= if is_wanted { *size } else { 0 };
-            is_wanted
-        });
-        let names: Vec<String> = wanted.map(|(body, _)| body.name.clone()).collect();
-        if names.is_empty() {
-            return Ok(());
-        }
-        let rows = self.database.call(move |connection| async move {
-            let select =
-                "SELECT body, bytes FROM trimtab.chunks WHERE body = ANY($1) AND number = 0";
-            query_all(&connection, select, &[&names]).await
-        })?;
-        for row in rows {
-            self.cache.insert((row.get(0), 0), &Arc::new(row.get(1)));
-        }
-        Ok(())
+    /// Keeps the first chunk of a body in memory.
+    pub(super) fn keep_chunk(&self, body: &BodyName, chunk: Vec<u8>) {
+        self.cache.insert((body.name.clone(), 0), &Arc::new(chunk));
     }
 
     /// Opens a body of `size` bytes.
@@ -149,7 +126,8 @@ impl BodyStorage {
 pub(super) struct ImageBodyWriter {
     storage: BodyStorage,
     name: BodyName,
-    now: u64,
+    /// None for the time of the database.
+    now: Option<i64>,
     chunks: i32,
     /// The upload of an object with more than one part. A smaller object is written at once.
     upload: Option<Box<dyn MultipartUpload>>,
@@ -183,11 +161,14 @@ impl ImageBodyWriter {
     }
 
     fn write_chunk(&mut self, bytes: Vec<u8>) -> Result<()> {
-        let (name, number, now) = (self.name.name.clone(), self.chunks, signed(self.now));
+        let (name, number, now) = (self.name.name.clone(), self.chunks, self.now);
         self.chunks += 1;
         self.storage.database.call(move |connection| async move {
-            let insert = "INSERT INTO trimtab.chunks (body, number, created, bytes)
-                 VALUES ($1, $2, $3, $4)";
+            let insert = concat!(
+                "INSERT INTO trimtab.chunks (body, number, created, bytes) VALUES ($1, $2, ",
+                time_or_now!("$3"),
+                ", $4)"
+            );
             let insert = connection.prepare_cached(insert).await;
             let insert = insert.map_err(from_postgres)?;
             let inserted = connection

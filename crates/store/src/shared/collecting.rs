@@ -13,7 +13,7 @@ use tokio_postgres::types::ToSql;
 use super::SharedStore;
 use super::bodies::BodyName;
 use super::database::from_postgres;
-use super::rows::{self, signed};
+use super::rows::{self, signed, unsigned};
 use super::stray_bodies;
 use crate::collect;
 use crate::refs::well_formed;
@@ -28,6 +28,7 @@ impl SharedStore {
         if !well_formed(id) {
             return Err(Error::NotFound);
         }
+        self.check_reach(std::iter::once(session))?;
         if self.remove_outputs(&[(session.clone(), id.to_owned())])? == 0 {
             return Err(Error::NotFound);
         }
@@ -36,13 +37,35 @@ impl SharedStore {
 
     /// Removes a session, whether it is in use or not.
     pub(super) fn delete_whole_session(&self, session: &SessionId) -> Result<()> {
-        if self
-            .remove_sessions(&[(session, None)], self.now())?
-            .is_empty()
-        {
+        self.check_reach(std::iter::once(session))?;
+        if self.remove_sessions(&[(session, None)])?.is_empty() {
             return Err(Error::NotFound);
         }
         self.remove_unheld()
+    }
+
+    /// Fails if outputs of the sessions are in an object store that this process does not know:
+    /// their rows would be removed, and their bytes would stay.
+    fn check_reach<'s>(&self, sessions: impl Iterator<Item = &'s SessionId>) -> Result<()> {
+        if self.bodies.objects.is_some() {
+            return Ok(());
+        }
+        let names = sessions.map(|session| session.as_str().as_bytes().to_vec());
+        let names: Vec<Vec<u8>> = names.collect();
+        let has_objects = self.database.long_call(move |connection| async move {
+            let select = "SELECT FROM trimtab.sessions
+                 JOIN trimtab.outputs ON outputs.session = sessions.id
+                 JOIN trimtab.blobs ON blobs.id IN (outputs.whole, outputs.text)
+                 WHERE sessions.name = ANY($1) AND blobs.in_object_store LIMIT 1";
+            let found = rows::query_one(&connection, select, &[&names]).await?;
+            Ok(found.is_some())
+        })?;
+        if has_objects {
+            return Err(Error::Unsupported(
+                "remove outputs from the object store: the setting `blobs` is missing\nhint: set the object store with --blobs or TRIMTAB_BLOBS",
+            ));
+        }
+        Ok(())
     }
 
     /// Removes sessions in batches, and returns those that were removed. A session with a time of
@@ -50,15 +73,23 @@ impl SharedStore {
     fn remove_sessions(
         &self,
         sessions: &[(&SessionId, Option<u64>)],
-        now: u64,
     ) -> Result<BTreeSet<SessionId>> {
         // The delete itself compares the times: a session that another process uses meanwhile would
         // otherwise be removed between a look at it and the delete.
-        let delete = "DELETE FROM trimtab.sessions
-             USING unnest($1::bytea[], $2::bigint[]) AS gone (name, used)
-             WHERE sessions.name = gone.name AND (gone.used IS NULL
-                 OR (sessions.used = gone.used AND sessions.leased_until <= $3))
-             RETURNING sessions.name";
+        let delete = concat!(
+            "WITH removed AS (
+                 DELETE FROM trimtab.sessions
+                 USING unnest($1::bytea[], $2::bigint[]) AS gone (name, used)
+                 WHERE sessions.name = gone.name AND (gone.used IS NULL
+                     OR (sessions.used = gone.used AND sessions.leased_until <= ",
+            time_or_now!("$3"),
+            ")) RETURNING sessions.name
+             ), unclaimed AS (
+                 DELETE FROM trimtab.claims USING removed WHERE claims.session = removed.name
+             )
+             SELECT name FROM removed"
+        );
+        let now = self.now();
         let mut removed = BTreeSet::new();
         for batch in sessions.chunks(BATCH) {
             let values = batch
@@ -66,7 +97,7 @@ impl SharedStore {
                 .map(|(name, used)| (name.as_str().as_bytes().to_vec(), used.map(signed)));
             let (names, used): (Vec<Vec<u8>>, Vec<Option<i64>>) = values.unzip();
             let names = self.database.long_call(move |connection| async move {
-                let values: [&(dyn ToSql + Sync); 3] = [&names, &used, &signed(now)];
+                let values: [&(dyn ToSql + Sync); 3] = [&names, &used, &now];
                 let rows = delete_and_count(connection, delete, &values).await?;
                 let names = rows.iter().map(|row| rows::session_id(row.get(0)));
                 names.collect::<Result<Vec<SessionId>>>()
@@ -104,43 +135,54 @@ impl SharedStore {
     /// Removes blobs that no output needs, in batches, and their bodies.
     pub(super) fn remove_unheld(&self) -> Result<()> {
         loop {
-            let gone = self.database.long_call(|connection| async move {
+            let may_remove_objects = self.bodies.objects.is_some();
+            let gone = self.database.long_call(move |connection| async move {
                 // A blob that an output is about to name is locked, and skipped.
                 let delete = "DELETE FROM trimtab.blobs WHERE id IN (
                          SELECT id FROM trimtab.blobs
                          WHERE NOT EXISTS (SELECT FROM trimtab.outputs WHERE whole = blobs.id)
                              AND NOT EXISTS (SELECT FROM trimtab.outputs WHERE text = blobs.id)
+                             AND ($2 OR NOT in_object_store)
                          LIMIT $1 FOR UPDATE SKIP LOCKED
                      ) RETURNING body, in_object_store";
-                let rows = connection.query(delete, &[&signed(BATCH as u64)]).await;
+                let rows = connection
+                    .query(delete, &[&signed(BATCH as u64), &may_remove_objects])
+                    .await;
                 match rows {
-                    // An output named one of them after the query had started. It stays, and the
-                    // next collection removes the others.
+                    // An output named one of them after the query had started. The next query sees
+                    // that output.
                     Err(error) if error.code() == Some(&SqlState::FOREIGN_KEY_VIOLATION) => {
-                        Ok(Vec::new())
+                        Ok(None)
                     }
                     rows => {
                         let rows = rows.map_err(from_postgres)?;
-                        Ok(rows.iter().map(body_name).collect::<Vec<_>>())
+                        Ok(Some(rows.iter().map(body_name).collect::<Vec<_>>()))
                     }
                 }
             })?;
-            if gone.is_empty() {
-                return Ok(());
+            match gone {
+                None => {}
+                Some(gone) if gone.is_empty() => return Ok(()),
+                Some(gone) => self.bodies.remove(gone)?,
             }
-            self.bodies.remove(gone)?;
         }
     }
 
     /// Decides without a lock. A session that came into use after the snapshot stays, unless the
     /// request names it.
     pub(super) fn collect_garbage(&self, request: &CollectOptions) -> Result<CollectReport> {
-        let now = self.now();
-        let snapshot = self
-            .database
-            .long_call(move |connection| super::snapshot::take(connection, signed(now)))?;
+        let asked = self.now();
+        let (now, snapshot) = self.database.long_call(move |connection| async move {
+            let select = concat!("SELECT ", time_or_now!("$1"));
+            let now = rows::query_one(&connection, select, &[&asked]).await?;
+            let now = now.map_or(0, |row| row.get(0));
+            let snapshot = super::snapshot::take(connection, now).await?;
+            Ok((unsigned(now), snapshot))
+        })?;
         let mut removal = collect::decide(&snapshot, request, now);
         if !request.dry_run {
+            let partly = removal.outputs.iter().map(|(session, _)| session);
+            self.check_reach(removal.sessions.iter().chain(partly))?;
             let used: BTreeMap<&SessionId, u64> = snapshot
                 .sessions
                 .iter()
@@ -152,7 +194,7 @@ impl SharedStore {
             let planned: Vec<(&SessionId, Option<u64>)> = planned
                 .map(|name| (name, used.get(name).copied().filter(|_| !is_named(name))))
                 .collect();
-            let removed = self.remove_sessions(&planned, now)?;
+            let removed = self.remove_sessions(&planned)?;
             let mut staying = removal.sessions.clone();
             staying.retain(|name| !removed.contains(name));
             removal.retain_sessions(&snapshot, &staying);

@@ -16,6 +16,10 @@ use crate::{Error, Result, ServerVariables};
 /// unreachable database.
 const SERVER_LIMITS: &str = "-c lock_timeout=2500 -c idle_in_transaction_session_timeout=60000";
 
+/// After this time without traffic, the system checks that the server is still there. Otherwise a
+/// long statement would wait for its whole time limit after the server's machine has gone.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
 /// The settings of a connection.
 pub(super) struct ConnectionSettings {
     pub(super) config: Config,
@@ -49,6 +53,7 @@ impl ConnectionSettings {
         config.options(options);
         config.connect_timeout(patience);
         config.tcp_user_timeout(patience);
+        config.keepalives_idle(KEEP_ALIVE);
         Ok(Self { config, trust })
     }
 

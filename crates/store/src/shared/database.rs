@@ -43,7 +43,9 @@ pub(super) struct Database {
     runtime: Option<tokio::runtime::Runtime>,
     /// The host names, for error texts. They contain no password.
     name: String,
-    failed: Arc<Mutex<Option<Instant>>>,
+    failed: Mutex<Option<Instant>>,
+    /// When it last answered a call.
+    answered: Arc<Mutex<Option<Instant>>>,
 }
 
 impl Database {
@@ -77,7 +79,8 @@ impl Database {
             pool,
             runtime: Some(runtime),
             name,
-            failed: Arc::default(),
+            failed: Mutex::default(),
+            answered: Arc::default(),
         })
     }
 
@@ -135,15 +138,25 @@ impl Database {
         if self.failed_recently() {
             return Err(self.unreachable("it could not be reached a moment ago"));
         }
-        let pool = self.pool.clone();
+        let (pool, answered) = (self.pool.clone(), Arc::clone(&self.answered));
         // The wait for a free connection comes on top of the limit.
         let answer = self.wait(PATIENCE + limit, async move {
-            let connection = pool.get().await.map_err(pool_error)?;
+            let connection = match pool.get().await {
+                Err(PoolError::Timeout(_)) if has_answered(&answered) => return Err(Error::Busy),
+                got => got.map_err(pool_error)?,
+            };
             let Ok(answer) = tokio::time::timeout(limit, work(connection)).await else {
-                // The server or the network may hang, and with it the idle connections.
+                // The server or the network may hang, and with it the idle connections. That of this
+                // call is among them, and its statement may go on for long.
                 pool.retain(|_, _| false);
+                if has_answered(&answered) {
+                    return Err(Error::Busy);
+                }
                 return Err(Error::unreachable("it did not answer in time"));
             };
+            if !matches!(&answer, Err(Error::Unreachable { .. })) {
+                *answered.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+            }
             answer
         });
         self.note_reachable(answer)
@@ -186,6 +199,13 @@ impl Drop for Database {
             runtime.shutdown_background();
         }
     }
+}
+
+/// True if the database answered another call while this one waited. Then only this call is slow,
+/// and others need not be kept away from the database.
+fn has_answered(answered: &Mutex<Option<Instant>>) -> bool {
+    let answered = answered.lock().unwrap_or_else(PoisonError::into_inner);
+    answered.is_some_and(|at| at.elapsed() < PATIENCE)
 }
 
 fn pool_error(error: PoolError) -> Error {

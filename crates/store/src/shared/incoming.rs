@@ -25,7 +25,7 @@ pub(super) struct ReadyImage {
 pub(super) fn make_ready(
     storage: &BodyStorage,
     input: PutInput<'_>,
-    now: u64,
+    now: Option<i64>,
 ) -> Result<ReadyImage> {
     let mut incoming = IncomingImage {
         storage,
@@ -45,7 +45,7 @@ pub(super) fn make_ready(
 
 struct IncomingImage<'b> {
     storage: &'b BodyStorage,
-    now: u64,
+    now: Option<i64>,
     frames: FrameWriter,
     scanner: OutputScanner,
     writer: Option<ImageBodyWriter>,
@@ -75,6 +75,7 @@ impl IncomingImage<'_> {
 
     fn write_large(&mut self) -> Result<()> {
         if self.writer.is_none() && self.frames.pending.len() > INLINE {
+            self.storage.claim_objects()?;
             self.writer = Some(self.storage.write(self.now)?);
         }
         match &mut self.writer {

@@ -5,18 +5,21 @@
 //! position. Small outputs are rows too. Larger ones are objects, or rows of a bounded size if
 //! there is no object store.
 
+#[macro_use]
+mod rows;
+
 mod bodies;
 mod collecting;
 mod connection;
 mod database;
 mod incoming;
 mod migrate;
+mod object_owner;
 mod objects;
 mod options;
 mod outputs;
 mod password_file;
 mod puts;
-mod rows;
 mod segment_cache;
 mod snapshot;
 mod stray_bodies;
@@ -36,7 +39,7 @@ use crate::refs::SessionSecret;
 use crate::session::may_link;
 use crate::{
     CollectOptions, CollectReport, Error, OpenOutput, OutputForm, OutputMetadata, Put, RefMinter,
-    Result, SessionId, SessionInfo, SpilledFile, Store, StoreStatus, Stream, Write,
+    Result, SessionId, SessionInfo, SpilledFile, Store, StoreStatus, Stream, StreamEntries, Write,
 };
 use bodies::BodyStorage;
 use database::{Database, from_postgres};
@@ -45,6 +48,9 @@ use rows::{query_all, query_one, signed, unsigned};
 
 /// The number of session secrets in memory.
 const SECRETS: usize = 10_000;
+
+/// The longest lease in milliseconds: about 30 years, far from an overflow of the sum with a time.
+const LONGEST_LEASE: i64 = 1_000_000_000_000;
 
 /// A store in PostgreSQL that processes on several machines use at the same time.
 ///
@@ -56,7 +62,8 @@ const SECRETS: usize = 10_000;
 /// # Ok::<_, trimtab_store::Error>(())
 /// ```
 pub struct SharedStore {
-    clock: Clock,
+    /// A clock that replaces that of the database, for tests.
+    clock: Option<Clock>,
     database: Arc<Database>,
     bodies: BodyStorage,
     /// Identifies this process in claims.
@@ -78,19 +85,22 @@ impl SharedStore {
         self.database.name()
     }
 
-    fn now(&self) -> u64 {
-        (self.clock)()
+    /// The time for a statement; none to let it take that of the database. The clocks of the
+    /// machines may differ, and what one of them writes is removed by others.
+    fn now(&self) -> Option<i64> {
+        self.clock.as_ref().map(|clock| signed(clock()))
     }
 
     fn secrets(&self) -> MutexGuard<'_, HashMap<SessionId, SessionSecret>> {
         self.secrets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets secrets if another process has removed something: a session that was removed and
-    /// created again has another secret.
+    /// Forgets secrets and bytes if another process has removed something: a session that was
+    /// removed and created again has another secret, and erased bytes must not stay in memory.
     fn note_removals(&self, removals: u64) {
         if self.removals.swap(removals, Ordering::Relaxed) != removals {
             self.secrets().clear();
+            self.bodies.cache.clear();
         }
     }
 
@@ -134,6 +144,11 @@ impl Store for SharedStore {
 
     fn open_all(&self, session: &SessionId, ids: &[&str]) -> Result<Vec<OpenOutput>> {
         self.open_outputs(session, ids)
+    }
+
+    fn holds_all(&self, session: &SessionId, ids: &[&str]) -> Result<bool> {
+        let found = self.find_outputs(session, ids)?;
+        Ok(ids.iter().all(|id| found.contains_key(*id)))
     }
 
     fn metadata(&self, session: &SessionId, id: &str) -> Result<OutputMetadata> {
@@ -254,13 +269,19 @@ impl Store for SharedStore {
             .call(move |connection| rows::read_entries(connection, session, stream, from, limit))
     }
 
+    fn read_streams(
+        &self,
+        session: &SessionId,
+        from: (u64, u64),
+        limit: usize,
+    ) -> Result<StreamEntries> {
+        let session = session.clone();
+        self.database
+            .call(move |connection| rows::read_streams(connection, session, from, limit))
+    }
+
     fn secret(&self) -> Result<[u8; 32]> {
-        self.database.call(|connection| async move {
-            let row = query_one(&connection, "SELECT secret FROM trimtab.store", &[]).await?;
-            let secret = row.map(|row| row.get::<_, Vec<u8>>(0)).unwrap_or_default();
-            let damaged = |_| Error::damaged("the secret of the store");
-            secret.try_into().map_err(damaged)
-        })
+        self.database.call(rows::store_secret)
     }
 
     fn status(&self) -> Result<StoreStatus> {
@@ -268,15 +289,19 @@ impl Store for SharedStore {
     }
 
     fn lease(&self, sessions: &[SessionId], time: Duration) -> Result<()> {
-        let time = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let until = signed(self.now().saturating_add(time));
+        let (now, time) = (self.now(), i64::try_from(time.as_millis()));
+        let time = time.unwrap_or(LONGEST_LEASE).min(LONGEST_LEASE);
         let names = sessions
             .iter()
             .map(|name| name.as_str().as_bytes().to_vec());
         let names: Vec<Vec<u8>> = names.collect();
         self.database.call(move |connection| async move {
-            let update = "UPDATE trimtab.sessions SET leased_until = $2 WHERE name = ANY($1)";
-            let updated = connection.execute(update, &[&names, &until]).await;
+            let update = concat!(
+                "UPDATE trimtab.sessions SET leased_until = $3 + ",
+                time_or_now!("$2"),
+                " WHERE name = ANY($1)"
+            );
+            let updated = connection.execute(update, &[&names, &now, &time]).await;
             updated.map(|_| ()).map_err(from_postgres)
         })
     }

@@ -137,11 +137,16 @@ pub(super) const FOLDER: &str = "outputs";
 /// Texts in the errors of object stores whose bucket or container is missing, not only an object.
 const NO_BUCKET: [&str; 3] = ["NoSuchBucket", "ContainerNotFound", "bucket does not exist"];
 
+/// True if only the object is missing, and not its bucket or container.
+pub(super) fn is_missing_object(error: &object_store::Error) -> bool {
+    let text = error.to_string();
+    matches!(error, object_store::Error::NotFound { .. })
+        && !NO_BUCKET.iter().any(|known| text.contains(known))
+}
+
 /// Converts an error of a read into the kinds that callers handle.
 pub(super) fn from_object_store(error: &object_store::Error) -> Error {
-    let text = error.to_string();
-    let is_missing = matches!(error, object_store::Error::NotFound { .. });
-    if is_missing && !NO_BUCKET.iter().any(|known| text.contains(known)) {
+    if is_missing_object(error) {
         return Error::damaged("an output");
     }
     from_write(error)

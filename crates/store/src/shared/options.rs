@@ -7,7 +7,7 @@ use super::bodies::BodyStorage;
 use super::database::Database;
 use super::migrate::{may_create, migrate};
 use super::objects;
-use crate::clock::{self, Clock};
+use crate::clock::Clock;
 use crate::{Result, ServerVariables};
 
 /// Options for opening a [`SharedStore`].
@@ -16,7 +16,7 @@ pub struct SharedOptions {
     blobs: Option<String>,
     variables: Option<ServerVariables>,
     must_exist: bool,
-    clock: Clock,
+    clock: Option<Clock>,
 }
 
 impl SharedOptions {
@@ -28,7 +28,7 @@ impl SharedOptions {
             blobs: None,
             variables: None,
             must_exist: false,
-            clock: clock::system(),
+            clock: None,
         }
     }
 
@@ -55,10 +55,11 @@ impl SharedOptions {
         self
     }
 
-    /// Takes the time, in milliseconds since 1970, from `clock`.
+    /// Takes the time, in milliseconds since 1970, from `clock` instead of the clock of the
+    /// database.
     #[must_use]
     pub fn clock(mut self, clock: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
-        self.clock = Arc::new(clock);
+        self.clock = Some(Arc::new(clock));
         self
     }
 
@@ -98,6 +99,7 @@ impl SharedOptions {
             objects: objects.transpose()?,
             database: Arc::new(Database::new(&self.database, &variables)?),
             cache: Arc::default(),
+            is_ours: Arc::default(),
         })
     }
 }

@@ -26,6 +26,15 @@ const JOINS: &str = "
     JOIN trimtab.blobs AS whole ON whole.id = outputs.whole
     LEFT JOIN trimtab.blobs AS text ON text.id = outputs.text";
 
+/// The number of the column after `COLUMNS`.
+const CHUNK_COLUMN: usize = 19;
+/// The image of an output that is one row of the database. Others are read when they are needed.
+const FIRST_CHUNK: &str = "
+    (SELECT chunks.bytes FROM trimtab.chunks
+     WHERE chunks.body = whole.body AND chunks.number = 0
+         AND NOT whole.in_object_store AND whole.stored_size <= 262144)";
+const NO_CHUNK: &str = "NULL::bytea";
+
 /// The requested session and its parents, with their distance.
 const UP: &str = "
     WITH RECURSIVE up AS (
@@ -139,6 +148,9 @@ fn searched_id(id: &str) -> String {
     id.unwrap_or_default().to_owned()
 }
 
+/// An output, and the first bytes of its image if they were asked for.
+type OutputWithChunk = (FoundOutput, Option<Vec<u8>>);
+
 impl SharedStore {
     /// Finds an output of this session or of its parents.
     pub(super) fn find_output(&self, session: &SessionId, id: &str) -> Result<FoundOutput> {
@@ -191,7 +203,7 @@ impl SharedStore {
         Ok(OpenOutput::new(metadata, Arc::new(image)))
     }
 
-    /// Opens several outputs, and reads the bytes of small ones, in two round trips.
+    /// Opens several outputs, and reads the bytes of small ones, in one round trip.
     pub(super) fn open_outputs(
         &self,
         session: &SessionId,
@@ -200,12 +212,12 @@ impl SharedStore {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        let mut found = self.find_outputs(session, ids)?;
-        let bodies = found.values().map(|found| &found.whole);
-        let bodies = bodies.map(|blob| (&blob.body, blob.outline.image_size()));
-        self.bodies.prefetch(bodies)?;
+        let mut found = self.find_with(session, ids, FIRST_CHUNK)?;
         let mut opened: HashMap<String, OpenOutput> = HashMap::new();
-        for (id, found) in found.drain() {
+        for (id, (found, chunk)) in found.drain() {
+            if let Some(chunk) = chunk {
+                self.bodies.keep_chunk(&found.whole.body, chunk);
+            }
             opened.insert(id, self.open_found(found, OutputForm::Whole)?);
         }
         let open = |id: &&str| opened.get(*id).cloned().ok_or(Error::NotFound);
@@ -213,17 +225,31 @@ impl SharedStore {
     }
 
     /// Finds outputs of this session or of its parents, by their ids.
-    fn find_outputs(
+    pub(super) fn find_outputs(
         &self,
         session: &SessionId,
         ids: &[&str],
     ) -> Result<HashMap<String, FoundOutput>> {
+        let found = self.find_with(session, ids, NO_CHUNK)?;
+        Ok(found
+            .into_iter()
+            .map(|(id, (found, _))| (id, found))
+            .collect())
+    }
+
+    /// The same with the column `chunk`, which may have the first bytes of the image.
+    fn find_with(
+        &self,
+        session: &SessionId,
+        ids: &[&str],
+        chunk: &'static str,
+    ) -> Result<HashMap<String, OutputWithChunk>> {
         let ids: Vec<String> = ids.iter().map(|id| searched_id(id)).collect();
         let session = session.clone();
         self.database.call(move |connection| async move {
             // The nearest session comes last, and replaces those above it.
             let select = format!(
-                "{UP} SELECT {COLUMNS} FROM up
+                "{UP} SELECT {COLUMNS}, {chunk} FROM up
                  JOIN trimtab.outputs ON outputs.session = up.id {JOINS}
                  WHERE outputs.id = ANY($2) ORDER BY up.level DESC"
             );
@@ -231,7 +257,7 @@ impl SharedStore {
             let rows = rows::query_all(&connection, &select, &[&name, &ids]).await?;
             let found = rows.iter().map(|row| {
                 let found = FoundOutput::of(row)?;
-                Ok((found.id.clone(), found))
+                Ok((found.id.clone(), (found, row.get(CHUNK_COLUMN))))
             });
             found.collect()
         })

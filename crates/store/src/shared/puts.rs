@@ -4,7 +4,6 @@ use trimtab_model::Ref;
 
 use super::SharedStore;
 use super::incoming::{self, ReadyImage};
-use super::rows::signed;
 use super::writing::{ReadyWrite, SessionTransaction};
 use crate::image::compress_entry;
 use crate::put::{OutputLabels, PutInput};
@@ -111,7 +110,7 @@ impl SharedStore {
     ) -> Result<()> {
         let transaction = SessionTransaction {
             session: session.clone(),
-            now: signed(self.now()),
+            now: self.now(),
             known,
             fresh: SessionSecret::random()?,
             writes,

@@ -7,7 +7,19 @@ use tokio_postgres::types::ToSql;
 use super::database::from_postgres;
 use crate::image::decompress_entry;
 use crate::refs::SessionSecret;
-use crate::{Error, Result, SessionId, SessionInfo, Stream};
+use crate::{Error, Result, SessionId, SessionInfo, Stream, StreamEntries};
+
+/// SQL for the time in a parameter or, if that is null, the time of the database, in milliseconds
+/// since 1970.
+macro_rules! time_or_now {
+    ($parameter:literal) => {
+        concat!(
+            "coalesce(",
+            $parameter,
+            "::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)"
+        )
+    };
+}
 
 /// All sessions by name, with the number and the size of their outputs.
 pub(super) const SESSIONS: &str = "
@@ -50,6 +62,14 @@ pub(super) fn secret(bytes: Vec<u8>) -> Result<SessionSecret> {
     let bytes = bytes.try_into();
     let bytes = bytes.map_err(|_| Error::damaged("the row of a session"))?;
     Ok(SessionSecret::from_bytes(bytes))
+}
+
+/// The secret of the store.
+pub(super) async fn store_secret(connection: Object) -> Result<[u8; 32]> {
+    let row = query_one(&connection, "SELECT secret FROM trimtab.store", &[]).await?;
+    let secret = row.map(|row| row.get::<_, Vec<u8>>(0)).unwrap_or_default();
+    let damaged = |_| Error::damaged("the secret of the store");
+    secret.try_into().map_err(damaged)
 }
 
 pub(super) fn session_info(row: &Row) -> Result<SessionInfo> {
@@ -112,8 +132,9 @@ pub(super) async fn link(
         FROM trimtab.sessions AS child, trimtab.sessions AS parent
         WHERE child.name = $1 AND parent.name = $2";
     let (below, above) = (child.as_str().as_bytes(), parent.as_str().as_bytes());
-    let row = transaction.query_one(select, &[&below, &above]).await;
-    let row = row.map_err(from_postgres)?;
+    let row = transaction.query_opt(select, &[&below, &above]).await;
+    // Another process may have removed one of them.
+    let row = row.map_err(from_postgres)?.ok_or(Error::NotFound)?;
     let (is_ring, has_parent, is_same): (bool, bool, bool) = (row.get(0), row.get(1), row.get(2));
     if is_same && !is_ring {
         return Ok(None);
@@ -144,8 +165,52 @@ pub(super) async fn read_entries(
     let (number, limit) = (i16::from(stream.number()), signed(limit as u64));
     let values: SqlValues<'_> = &[&session.as_str().as_bytes(), &number, &signed(from), &limit];
     let rows = query_all(&connection, select, values).await?;
+    entries_in(rows.iter(), stream, from)
+}
+
+/// Entries of the log and the journal from these positions on, of the same moment.
+pub(super) async fn read_streams(
+    connection: Object,
+    session: SessionId,
+    (log, journal): (u64, u64),
+    limit: usize,
+) -> Result<StreamEntries> {
+    let select = "WITH asked AS (SELECT id FROM trimtab.sessions WHERE name = $1)
+         SELECT position, byte_size, bytes, stream FROM (
+             (SELECT * FROM trimtab.entries
+              WHERE session = (SELECT id FROM asked) AND stream = 0 AND position >= $2
+              ORDER BY position LIMIT $4)
+             UNION ALL
+             (SELECT * FROM trimtab.entries
+              WHERE session = (SELECT id FROM asked) AND stream = 1 AND position >= $3
+              ORDER BY position LIMIT $4)
+         ) AS both_streams
+         ORDER BY stream, position";
+    let name = session.as_str().as_bytes();
+    let limit = signed(limit as u64);
+    let values: SqlValues<'_> = &[&name, &signed(log), &signed(journal), &limit];
+    let rows = query_all(&connection, select, values).await?;
+    let of = |stream: Stream, from| {
+        let number = i16::from(stream.number());
+        let rows = rows
+            .iter()
+            .filter(move |row| row.get::<_, i16>(3) == number);
+        entries_in(rows, stream, from)
+    };
+    Ok(StreamEntries {
+        log: of(Stream::Log, log)?,
+        journal: of(Stream::Journal, journal)?,
+    })
+}
+
+/// The entries in rows of position, size and bytes.
+fn entries_in<'r>(
+    rows: impl Iterator<Item = &'r Row>,
+    stream: Stream,
+    from: u64,
+) -> Result<Vec<Vec<u8>>> {
     let damaged = || Error::damaged(format!("the {}", stream.as_str()));
-    let mut entries = Vec::with_capacity(rows.len());
+    let mut entries = Vec::new();
     for (expected, row) in (from..).zip(rows) {
         let entry = decompress_entry(row.get(1), row.get(2));
         let in_place = unsigned(row.get(0)) == expected;

@@ -30,6 +30,12 @@ impl SegmentCache {
         Some(Arc::clone(bytes))
     }
 
+    /// Drops everything.
+    pub(super) fn clear(&self) {
+        let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *cache = CachedSegments::default();
+    }
+
     /// Keeps a part, and drops those that were not used for the longest time.
     pub(super) fn insert(&self, key: SegmentKey, bytes: &Arc<Vec<u8>>) {
         let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -25,7 +25,10 @@ pub(super) fn find(storage: &BodyStorage, now: u64) -> Result<Vec<BodyName>> {
     let age = u64::try_from(STRAY_AFTER.as_millis()).unwrap_or(u64::MAX);
     let before = now.saturating_sub(age);
     let mut strays = in_chunks(storage, before)?;
-    if let Some(objects) = &storage.objects {
+    // Without our mark nothing in the object store is known to be ours.
+    if let Some(objects) = &storage.objects
+        && storage.owns_objects(objects)?
+    {
         // List objects before reading rows, so that an object named meanwhile is not a stray.
         let old = old_objects(storage, objects, before)?;
         for batch in old.chunks(BATCH) {

@@ -34,7 +34,8 @@ pub(super) enum ReadyWrite {
 /// Writes to one session. The session is created if it is new, and marked as used.
 pub(super) struct SessionTransaction {
     pub(super) session: SessionId,
-    pub(super) now: i64,
+    /// None for the time of the database.
+    pub(super) now: Option<i64>,
     /// The secret that the outputs were named with.
     pub(super) known: Option<SessionSecret>,
     /// The secret of the session if it is new.
@@ -85,6 +86,7 @@ enum SqlValue<'t> {
     Owned(Vec<u8>),
     Text(&'t str),
     Number(i64),
+    Time(Option<i64>),
     Stream(i16),
     Flag(bool),
     Sizes(&'t Vec<Option<i64>>),
@@ -98,6 +100,7 @@ impl SqlValue<'_> {
             Self::Owned(value) => value,
             Self::Text(value) => value,
             Self::Number(value) => value,
+            Self::Time(value) => value,
             Self::Stream(value) => value,
             Self::Flag(value) => value,
             Self::Sizes(value) => value,
@@ -130,7 +133,7 @@ impl SessionTransaction {
                 self.name(),
                 SqlValue::Bytes(Some(self.fresh.as_bytes())),
                 SqlValue::Bytes(known),
-                SqlValue::Number(self.now),
+                SqlValue::Time(self.now),
             ],
         );
         for write in &self.writes {
@@ -192,7 +195,7 @@ impl SessionTransaction {
             SqlValue::Text(&image.body.name),
             SqlValue::Flag(image.body.in_object_store),
             SqlValue::Bytes(image.inline.as_deref()),
-            SqlValue::Number(self.now),
+            SqlValue::Time(self.now),
         ]
     }
 
@@ -211,7 +214,7 @@ impl SessionTransaction {
             SqlValue::Bytes(Some(labels.call.as_bytes())),
             SqlValue::Bytes(Some(labels.tool.as_bytes())),
             SqlValue::Bytes(Some(labels.media_type.as_bytes())),
-            SqlValue::Number(self.now),
+            SqlValue::Time(self.now),
         ]
     }
 
@@ -255,11 +258,21 @@ impl SessionTransaction {
 impl WriteStatements {
     async fn prepare(connection: &Object) -> Result<Self, tokio_postgres::Error> {
         let (use_session, hold, name, append) = tokio::try_join!(
-            connection.prepare_cached("SELECT trimtab.use_session($1, $2, $3, $4)"),
-            connection.prepare_cached(
-                "SELECT trimtab.hold_blob($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
-            ),
-            connection.prepare_cached("SELECT trimtab.name_output($1, $2, $3, $4, $5, $6, $7, $8)"),
+            connection.prepare_cached(concat!(
+                "SELECT trimtab.use_session($1, $2, $3, ",
+                time_or_now!("$4"),
+                ")"
+            )),
+            connection.prepare_cached(concat!(
+                "SELECT trimtab.hold_blob($1, $2, $3, $4, $5, $6, $7, $8, $9, ",
+                time_or_now!("$10"),
+                ")"
+            )),
+            connection.prepare_cached(concat!(
+                "SELECT trimtab.name_output($1, $2, $3, $4, $5, $6, $7, ",
+                time_or_now!("$8"),
+                ")"
+            )),
             connection.prepare_cached("SELECT trimtab.append_entries($1, $2, $3, $4, $5)"),
         )?;
         Ok(Self {

@@ -58,9 +58,10 @@ impl ObjectServer {
         )
     }
 
-    /// The number of objects in a bucket.
+    /// The number of outputs in a bucket.
     pub fn object_count(&self, bucket: &str) -> io::Result<usize> {
-        let listed = self.request("GET", &format!("/{bucket}?list-type=2"))?;
+        let prefix = "trimtab/outputs/";
+        let listed = self.request("GET", &format!("/{bucket}?list-type=2&prefix={prefix}"))?;
         Ok(listed.matches("<Key>").count())
     }
 

@@ -8,7 +8,7 @@ use super::files;
 use super::inputs::ConfigInputs;
 use super::layered_settings::{KnownKeys, SetValue};
 use super::trust::NotRead;
-use super::{ConfigError, KEYS, SettingKey, SettingSource, nearest_name};
+use super::{ConfigError, KEYS, SettingKey, SettingKind, SettingSource, nearest_name};
 
 /// The settings by source, weaker before stronger in each list.
 pub(super) struct SettingLayers {
@@ -75,6 +75,20 @@ fn environment(inputs: &ConfigInputs, known: &KnownKeys<'_>) -> Result<Vec<SetVa
             // An empty variable is the usual way to unset one.
             if !text.is_empty() {
                 all.push(known.parse_typed(key.name, text, &source)?);
+            }
+            continue;
+        }
+        // A field of a table, such as `TRIMTAB_PROXY_LIMITS_PLAN_MS`.
+        let tables = known.keys.iter();
+        let tables = tables.filter(|key| key.kind == SettingKind::Table);
+        let mut fields = tables.filter_map(|key| {
+            let field = variable.strip_prefix(&key.variable())?;
+            Some((key, field.strip_prefix('_')?.to_lowercase()))
+        });
+        if let Some((key, field)) = fields.next() {
+            if !text.is_empty() {
+                let name = format!("{}.{field}", key.name);
+                all.push(known.parse_typed(&name, text, &source)?);
             }
             continue;
         }

@@ -5,9 +5,10 @@
 //! that sent it to the end of the scene. This keeps a film small, however many calls it has.
 
 mod band;
+mod log_film;
+mod part;
 mod replayed;
 mod scenes;
-mod walk;
 
 use serde::Serialize;
 use trimtab_wire::catalogue::Prices;
@@ -15,9 +16,10 @@ use trimtab_wire::catalogue::Prices;
 use crate::replay::bill::with_cache;
 
 pub use band::{FilmBand, FilmRegion, MessageState, band_of, message_state, server_of};
+pub use log_film::{FilmOptions, LogFilm};
+pub use part::{FilmMark, FilmPart, ScenePart};
 pub use replayed::{film_under, replayed_film};
 pub use scenes::FilmBuilder;
-pub use walk::{FilmOptions, film_of};
 
 /// What each call of a conversation was sent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -35,6 +37,9 @@ pub struct Film {
 pub struct FilmScene {
     /// The bands of the last window, front first.
     pub bands: Vec<FilmBand>,
+    /// How often small bands were joined. Otherwise bands are only added, at the end.
+    #[serde(skip)]
+    pub joins: usize,
 }
 
 /// One call.

@@ -7,12 +7,15 @@ use super::{Film, FilmColumn, FilmScene, FilmSwitch};
 
 /// A scene with more bands joins small ones, because a screen has no more lines to show them.
 const MOST_BANDS: usize = 1_200;
+/// The same for a scene that has ended: a film can have a scene for every call.
+const MOST_ENDED_BANDS: usize = 600;
 /// Bands below this fraction of a scene are joined.
 const SMALL_SHARE: u64 = 600;
 
 /// Builds a film, window by window.
 #[derive(Debug, Default)]
 pub struct FilmBuilder {
+    /// The film so far, complete at any time.
     film: Film,
     /// The bands of the last window, none of them joined.
     bands: Vec<FilmBand>,
@@ -29,6 +32,11 @@ impl FilmBuilder {
         }
     }
 
+    /// The film so far.
+    pub(super) fn film(&self) -> &Film {
+        &self.film
+    }
+
     /// The bands of the last window.
     pub(super) fn bands(&self) -> &[FilmBand] {
         &self.bands
@@ -36,9 +44,11 @@ impl FilmBuilder {
 
     /// Adds a call whose window is the last one plus `new`.
     pub fn extend(&mut self, messages: usize, whole: u64, new: impl Iterator<Item = FilmBand>) {
+        if self.film.scenes.is_empty() {
+            self.film.scenes.push(FilmScene::default());
+        }
         for band in new {
-            self.tokens += band.tokens;
-            self.bands.push(band);
+            self.push(band);
         }
         self.add_column(messages, whole);
     }
@@ -82,42 +92,65 @@ impl FilmBuilder {
             switch.price(prices);
         }
         self.film.switches.push(switch);
-        self.end_scene();
-        self.tokens = sum(&bands);
-        self.bands = bands;
+        self.begin_scene(bands);
         self.add_column(messages, whole);
     }
 
     fn add_column(&mut self, messages: usize, whole: u64) {
         self.film.columns.push(FilmColumn {
             messages,
-            scene: self.film.scenes.len(),
+            scene: self.film.scenes.len().saturating_sub(1),
             tokens: self.tokens,
             whole,
         });
     }
 
-    fn end_scene(&mut self) {
-        let bands = std::mem::take(&mut self.bands);
-        let bands = joined(bands, self.tokens);
-        self.film.scenes.push(FilmScene { bands });
+    fn begin_scene(&mut self, bands: Vec<FilmBand>) {
+        if let Some(ended) = self.film.scenes.last_mut() {
+            ended.join_bands(MOST_ENDED_BANDS, self.tokens);
+        }
+        self.film.scenes.push(FilmScene::default());
+        self.bands.clear();
+        self.tokens = 0;
+        for band in bands {
+            self.push(band);
+        }
+    }
+
+    /// Adds a band to the window and to the last scene.
+    fn push(&mut self, band: FilmBand) {
+        self.tokens += band.tokens;
+        if let Some(scene) = self.film.scenes.last_mut() {
+            scene.bands.push(band.clone());
+            scene.join_bands(MOST_BANDS, self.tokens);
+        }
+        self.bands.push(band);
     }
 
     /// Returns the film.
-    pub fn finish(mut self) -> Film {
-        if !self.film.columns.is_empty() {
-            self.end_scene();
-        }
+    pub fn finish(self) -> Film {
         self.film
     }
 }
 
-/// Joins small adjacent bands if there are too many.
-fn joined(bands: Vec<FilmBand>, tokens: u64) -> Vec<FilmBand> {
-    if bands.len() <= MOST_BANDS {
-        return bands;
+impl FilmScene {
+    /// Joins small adjacent bands if there are more than `most`, down to half as many, so that
+    /// this is done rarely. `tokens` is the sum of the bands.
+    fn join_bands(&mut self, most: usize, tokens: u64) {
+        if self.bands.len() <= most {
+            return;
+        }
+        self.joins += 1;
+        let mut small = (tokens / SMALL_SHARE).max(1);
+        while self.bands.len() > most / 2 {
+            self.bands = joined(std::mem::take(&mut self.bands), small);
+            small = small.saturating_mul(2);
+        }
     }
-    let small = tokens / SMALL_SHARE;
+}
+
+/// Joins adjacent bands of at most `small` tokens.
+fn joined(bands: Vec<FilmBand>, small: u64) -> Vec<FilmBand> {
     let mut fewer: Vec<FilmBand> = Vec::new();
     for band in bands {
         match fewer.last_mut() {

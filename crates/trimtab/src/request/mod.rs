@@ -9,7 +9,7 @@ use std::sync::Arc;
 use trimtab_engine::log::Log;
 use trimtab_engine::normalise::{EntryChange, MessageSource, WindowEntry};
 use trimtab_engine::window::{Projection, Window};
-use trimtab_model::{Dialect, Message, MessageKind, Part, Role};
+use trimtab_model::{Dialect, Message, MessageKind, Part, Role, work};
 use trimtab_wire::splice::{self, BodyChange, SentMessage};
 
 use self::system_summary::entries_with_joined_summary;
@@ -50,35 +50,45 @@ pub fn changes_to(log: &Log, entries: &[WindowEntry], dialect: Dialect) -> Vec<B
         // Others have a field for the system prompt.
         Dialect::Messages | Dialect::Responses => Cow::Borrowed(entries),
     };
-    let entries = &*entries;
-    let settled = settled(log, entries);
-    let sent = sent_entries(entries.get(settled..).unwrap_or_default());
-    splice::tail_changes(settled, log.messages(), &sent, dialect)
+    let (front, back) = unchanged_around(log, &entries);
+    let changed = entries.get(front..entries.len() - back);
+    let sent = sent_entries(changed.unwrap_or_default());
+    splice::changes_within(front..log.len() - back, log.messages(), &sent, dialect)
 }
 
-/// The number of unchanged messages at the beginning, which need no comparison.
-fn settled(log: &Log, entries: &[WindowEntry]) -> usize {
-    let both = entries.iter().zip(log.messages()).enumerate();
-    let same = both.take_while(|(at, (entry, came))| {
-        // Comparing pointers is enough: unedited entries share their message with the log.
-        entry.source == MessageSource::Log(*at) && Arc::ptr_eq(&entry.message, came)
-    });
-    let mut settled = same.count();
-    // An entry that comes from before them, or is merged with one of them, changes them after
-    // all.
-    let later = entries.get(settled..).unwrap_or_default();
-    if later.iter().any(|entry| entry.source.position() < settled) {
-        return 0;
+/// The numbers of unchanged messages at the beginning and at the end. They need no comparison: most
+/// plans change old messages only, and there may be thousands of later ones.
+fn unchanged_around(log: &Log, entries: &[WindowEntry]) -> (usize, usize) {
+    work::step(entries.len());
+    // Comparing pointers is enough: unedited entries share their message with the log.
+    let is_same = |(entry, (at, came)): (&WindowEntry, (usize, &Arc<Message>))| {
+        entry.source == MessageSource::Log(at) && Arc::ptr_eq(&entry.message, came)
+    };
+    let came = || log.messages().iter().enumerate();
+    let same = entries.iter().zip(came()).take_while(|both| is_same(*both));
+    let mut front = same.count();
+    let (behind, came_behind) = (entries.iter().skip(front), came().skip(front));
+    let same = behind.rev().zip(came_behind.rev());
+    let mut back = same.take_while(|both| is_same(*both)).count();
+    // An entry that comes from before them changes them after all.
+    let changed = entries.get(front..entries.len() - back).unwrap_or_default();
+    let mut sources = changed.iter().map(|entry| entry.source.position());
+    if sources.any(|position| position < front) {
+        front = 0;
     }
     let is_output = |at: usize| {
         let entry = entries.get(at);
         entry.is_some_and(|entry| entry.message.role == Role::Tool)
     };
+    let is_among_outputs = |at: usize| at > 0 && is_output(at) && is_output(at - 1);
     // In Messages, outputs in a row are one entry of the body, and must change together.
-    while settled > 0 && is_output(settled) && is_output(settled - 1) {
-        settled -= 1;
+    while front > 0 && is_among_outputs(front) {
+        front -= 1;
     }
-    settled
+    while back > 0 && is_among_outputs(entries.len() - back) {
+        back -= 1;
+    }
+    (front, back)
 }
 
 /// The messages of a window, each with its position in the log.
@@ -120,7 +130,9 @@ pub fn loop_lost_reasoning(projection: &Projection) -> bool {
 fn open_loop_start(log: &[Arc<Message>]) -> usize {
     let begins_turn = |at: usize| {
         let before = at.checked_sub(1).and_then(|before| log.get(before));
-        let follows_output = before.is_some_and(|before| before.role == Role::Tool);
+        // Calls that have no outputs when the user goes on get them in the window.
+        let follows_output =
+            before.is_some_and(|before| before.role == Role::Tool || before.has_calls());
         let begins = |message: &Arc<Message>| {
             message.is_real_user() || message.meta.kind == Some(MessageKind::Observation)
         };

@@ -2,10 +2,9 @@
 
 use trimtab_engine::journal::JournalEntry;
 use trimtab_engine::plan::{Plan, PlanReason};
-use trimtab_store::Stream;
 
 use super::admit::edits;
-use super::stored::{StoredEntry, fill_in, read_from};
+use super::stored::{fill_in, read_from};
 use super::{CallState, Session, SessionError};
 
 impl Session {
@@ -16,9 +15,7 @@ impl Session {
     /// opened again.
     pub fn catch_up(&mut self) -> Result<usize, SessionError> {
         let first = self.projection.log().len();
-        let (log, journal) = self.positions();
-        let mut entries: Vec<StoredEntry> = read_from(&*self.store, &self.id, Stream::Log, log)?;
-        let plans: Vec<JournalEntry> = read_from(&*self.store, &self.id, Stream::Journal, journal)?;
+        let (mut entries, plans) = read_from(&*self.store, &self.id, self.positions())?;
         fill_in(&*self.store, &self.id, &mut entries)?;
         self.log_position += entries.len() as u64;
         for entry in entries {
@@ -36,6 +33,7 @@ impl Session {
         }
         // Others have made calls since, so what is known about our own calls no longer holds.
         self.sent = self.projection.log().len();
+        self.sent_before = self.sent;
         self.calls = CallState::default();
         Ok(first)
     }

@@ -77,6 +77,12 @@ impl Session {
         Ok(pending)
     }
 
+    /// True if no other plan has moved or hidden messages since `pending` was made. Then its summary
+    /// can still be used.
+    pub fn is_current(&self, pending: &PendingSummary) -> bool {
+        pending.journal >= self.rearranged
+    }
+
     /// Executes a plan that waited for its summary. False if it came too late, or would not make
     /// the window smaller; an event says which.
     pub fn finish(&mut self, pending: PendingSummary) -> Result<bool, SessionError> {
@@ -91,7 +97,7 @@ impl Session {
         };
         // Outputs that were shortened meanwhile are still at their places. Other plans moved or hid
         // messages, and the positions of this plan are no longer right.
-        if pending.journal < self.rearranged {
+        if !self.is_current(&pending) {
             let note = "another plan was executed in the meantime".to_owned();
             let kind = SessionEventKind::Stale;
             self.events

@@ -43,7 +43,7 @@ use trimtab_store::{SessionId, Store, Stream};
 
 use admit::edits;
 use signed_reasoning::AnswerInFlight;
-use stored::{StoredEntry, fill_in, json, read_from};
+use stored::{fill_in, json, read_from};
 
 pub use event::{SessionEvent, SessionEventKind};
 pub use pending::{ManualCompaction, PendingSummary, SummariserAnswer, SummaryRequest};
@@ -134,6 +134,8 @@ pub struct Session {
     rearranged: u64,
     /// The number of messages of the log that were sent.
     sent: usize,
+    /// The same before the last window. If that is rejected, no model has read it.
+    sent_before: usize,
     /// The number of windows returned by `ready`.
     windows: u64,
     /// True if something in front of all messages has changed since the first call.
@@ -180,8 +182,7 @@ impl Session {
     pub fn open(store: Arc<dyn Store>, id: SessionId, setup: Setup) -> Result<Self, SessionError> {
         // A bad glob fails here, before anything is read from the store.
         let views = CompiledViews::new(&setup.policy.views)?;
-        let mut entries: Vec<StoredEntry> = read_from(&*store, &id, Stream::Log, 0)?;
-        let plans: Vec<JournalEntry> = read_from(&*store, &id, Stream::Journal, 0)?;
+        let (mut entries, plans) = read_from(&*store, &id, (0, 0))?;
         let (log_position, journal_position) = (entries.len() as u64, plans.len() as u64);
         fill_in(&*store, &id, &mut entries)?;
         let mut log = Log::new();
@@ -216,6 +217,7 @@ impl Session {
             journal_position,
             rearranged: journal_position,
             sent,
+            sent_before: sent,
             windows: 0,
             front_changed,
             first_ref: (!shows_refs).then(Measure::default),

@@ -47,6 +47,7 @@ impl Session {
             let total = conversation.window.measures().total();
             (conversation.call.prompt_tokens(&total), total)
         })?;
+        self.sent_before = self.sent;
         self.sent = self.projection.log().len();
         // This call fills the cache again.
         self.calls.cold = false;
@@ -92,8 +93,14 @@ impl Session {
             counts_answer: verdict.kind == OverflowKind::PromptAndAnswer,
             lower_answer: verdict.action == OverflowAction::LowerReserve,
         };
+        // No model has read what was rejected.
+        self.sent = self.sent.min(self.sent_before);
+        let attempt = self.calls.recoveries;
         // By the old limits: the figures of the error refer to the window that was sent.
-        let excess = self.decide(|conversation| overflow.excess(conversation))?;
+        let (excess, by_new_outputs) = self.decide(|conversation| {
+            let by_new_outputs = overflow.is_by_new_outputs(conversation);
+            (overflow.excess(conversation, attempt), by_new_outputs)
+        })?;
         // The limits of other errors are in bytes.
         let in_tokens = matches!(
             verdict.kind,
@@ -108,9 +115,10 @@ impl Session {
         self.calls.answer_in_flight = AnswerInFlight::Nothing;
         self.calls.usage = None;
         let over_window = self.decide(|conversation| overflow.excess_over_window(conversation))?;
-        let (policy, attempt) = (&self.setup.policy, self.calls.recoveries);
+        let policy = &self.setup.policy;
         let goal = (excess, over_window);
-        let Some(ladder) = Ladder::after_overflow(policy, &overflow, attempt, goal) else {
+        let ladder = Ladder::after_overflow(policy, &overflow, attempt, by_new_outputs, goal);
+        let Some(ladder) = ladder else {
             return Ok(RecoveryOutcome::GiveUp);
         };
         self.calls.recoveries += 1;

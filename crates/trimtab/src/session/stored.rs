@@ -1,6 +1,7 @@
 //! The stored form of a session's log and journal.
 
 use serde::{Deserialize, Serialize};
+use trimtab_engine::journal::JournalEntry;
 use trimtab_model::{Message, Output, Part};
 use trimtab_store::{SessionId, Store, Stream};
 
@@ -42,16 +43,27 @@ pub(super) fn json<T: Serialize>(entry: &T) -> Vec<u8> {
         .to_vec()
 }
 
-/// The entries of a stream from a position on.
-pub(super) fn read_from<T: for<'de> Deserialize<'de>>(
+/// The entries of the log and the journal from these positions on.
+pub(super) fn read_from(
     store: &dyn Store,
     id: &SessionId,
-    stream: Stream,
-    first: u64,
+    (log, journal): (u64, u64),
+) -> Result<(Vec<StoredEntry>, Vec<JournalEntry>), SessionError> {
+    let first = store.read_streams(id, (log, journal), BATCH)?;
+    let entries = parse_and_continue(store, id, (Stream::Log, log), first.log)?;
+    let plans = parse_and_continue(store, id, (Stream::Journal, journal), first.journal)?;
+    Ok((entries, plans))
+}
+
+/// Parses the first entries of a stream from a position on, and reads those that follow.
+fn parse_and_continue<T: for<'de> Deserialize<'de>>(
+    store: &dyn Store,
+    id: &SessionId,
+    (stream, first): (Stream, u64),
+    mut batch: Vec<Vec<u8>>,
 ) -> Result<Vec<T>, SessionError> {
     let mut entries = Vec::new();
     loop {
-        let batch = store.read(id, stream, first + entries.len() as u64, BATCH)?;
         let last = batch.len() < BATCH;
         for bytes in batch {
             let entry = serde_json::from_slice(&bytes).map_err(|error| SessionError::Entry {
@@ -69,6 +81,7 @@ pub(super) fn read_from<T: for<'de> Deserialize<'de>>(
         if last {
             return Ok(entries);
         }
+        batch = store.read(id, stream, first + entries.len() as u64, BATCH)?;
     }
 }
 

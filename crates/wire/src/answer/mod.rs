@@ -62,7 +62,8 @@ pub fn calls_a_tool(dialect: Dialect, body: &[u8]) -> bool {
     let names: &[&str] = match dialect {
         Dialect::Chat => &["tool_calls", "function_call"],
         Dialect::Messages => &["tool_use"],
-        Dialect::Responses => &["function_call", "custom_tool_call"],
+        // Calls of built-in tools have types of their own.
+        Dialect::Responses => &["call_id"],
     };
     may_name(body, names) && {
         let body = serde_json::from_slice(body).ok();

@@ -23,9 +23,7 @@ pub fn write_message(message: &Message) -> Vec<RawJson> {
 fn write_output(message: &Message, output: &Output) -> RawJson {
     let legacy = message.meta.wire_role.as_deref() == Some("function");
     let object = ObjectWriter::new().text("role", if legacy { "function" } else { "tool" });
-    let nameless = ["", LEGACY_ID].contains(&output.call_id.as_str())
-        && spelling_marks::has(&output.extra, spelling_marks::NAMELESS);
-    let id = (!nameless).then(|| quoted(&output.call_id));
+    let id = (!is_nameless(output)).then(|| quoted(&output.call_id));
     let stored = output.stored.as_ref().map(RawJson::of);
     let object = object
         .maybe("tool_call_id", id)
@@ -38,9 +36,19 @@ fn write_output(message: &Message, output: &Output) -> RawJson {
     meta::write(object, message).end_raw()
 }
 
+/// True for an output without an id.
+fn is_nameless(output: &Output) -> bool {
+    ["", LEGACY_ID].contains(&output.call_id.as_str())
+        && spelling_marks::has(&output.extra, spelling_marks::NAMELESS)
+}
+
 /// Unknown fields of an output that a known one overrides.
 fn spoken_for(output: &Output) -> Vec<&'static str> {
     let mut names = Vec::new();
+    // An id that is no text is an unknown field. It goes if the output gets an id.
+    if !is_nameless(output) {
+        names.push("tool_call_id");
+    }
     if output.is_error {
         names.push("is_error");
     }

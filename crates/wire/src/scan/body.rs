@@ -5,7 +5,7 @@ use trimtab_model::{Dialect, Role};
 use super::element::{BodyReader, is_null};
 use super::memo::BodyHead;
 use super::request::{AnswerLimit, LimitName, MarkerName, SessionHints, ToolSpan};
-use super::table::{ScanTables, narrow};
+use super::table::ScanTables;
 use super::{BodyScan, chat, messages, responses};
 use crate::json::cursor::{OpenContainer, ScanResult};
 use crate::json::span::Span;
@@ -43,15 +43,14 @@ fn finish(mut reader: BodyReader<'_>, mut open: OpenContainer) -> ScanResult<Bod
     if reader.request.list.is_empty() {
         return reader.cursor.fail(UnscannableReason::NoMessages);
     }
-    reader.put_head_first();
     reader.request.partial |= is_partial(reader.text, &reader.request.session);
-    let head = !reader.head.messages.is_empty();
+    let has_head = !reader.head.messages.is_empty();
     Ok(BodyScan {
         text: reader.text,
         dialect: reader.dialect,
         request: reader.request,
         tables: reader.tables,
-        head: head.then_some(reader.head.parts.len()),
+        head: has_head.then_some(reader.head.parts),
         // With two lists the second one counts, and a body that continues this one may have
         // another.
         head_state: reader.head_state.filter(|_| reader.lists == 1),
@@ -174,8 +173,8 @@ impl BodyReader<'_> {
     fn system(&mut self, start: usize) -> ScanResult<()> {
         self.forget_markers(self.request.system);
         self.head = ScanTables::default();
-        // The field may stand behind the messages. It is scanned into tables of its own, which come
-        // first in the end.
+        // The field may stand behind the messages, and its message is the first all the same. So it
+        // is scanned into tables of its own.
         let list = std::mem::take(&mut self.tables);
         let first = self.cursor.peek();
         let value_start = self.cursor.offset();
@@ -197,27 +196,6 @@ impl BodyReader<'_> {
         self.request.system = Span::new(value_start, end);
         self.request.system_field = Span::new(start, end);
         Ok(())
-    }
-
-    /// Makes the system field the first message.
-    fn put_head_first(&mut self) {
-        if self.head.messages.is_empty() {
-            return;
-        }
-        let parts = narrow(self.head.parts.len());
-        for message in &mut self.tables.messages {
-            message.part = message.part.saturating_add(parts);
-        }
-        // The message numbers move by one, because the system field becomes message 0.
-        for entry in &mut self.tables.entries {
-            entry.message = entry.message.saturating_add(1);
-        }
-        self.tables
-            .messages
-            .splice(0..0, self.head.messages.iter().copied());
-        self.tables
-            .parts
-            .splice(0..0, self.head.parts.iter().copied());
     }
 
     fn tools(&mut self) -> ScanResult<()> {

@@ -1,5 +1,7 @@
 //! Detects the dialect of a request.
 
+use std::borrow::Cow;
+
 use trimtab_model::Dialect;
 
 use super::element::string;
@@ -31,14 +33,21 @@ pub fn detect(body: &[u8], path: &str) -> Option<Dialect> {
 /// let output = r#"{"type": "tool_result", "tool_use_id": "t1", "content": "done"}"#;
 /// let body = format!(r#"{{"messages": [{{"role": "user", "content": [{output}]}}]}}"#);
 /// assert_eq!(detect_messages(body.as_bytes()), Some(Dialect::Messages));
+///
+/// // Some call the items of Responses messages too.
+/// let output = r#"{"type": "function_call_output", "call_id": "c1", "output": "done"}"#;
+/// let body = format!(r#"{{"messages": [{output}]}}"#);
+/// assert_eq!(detect_messages(body.as_bytes()), Some(Dialect::Responses));
 /// ```
 pub fn detect_messages(body: &[u8]) -> Option<Dialect> {
     let body = std::str::from_utf8(body).ok()?;
     let dialect = by_body(body)?;
     let [messages] = pick(body, ["messages"])?;
-    let is_native = messages.is_some_and(has_native_parts);
-    Some(if is_native {
+    let messages = messages.unwrap_or_default();
+    Some(if has_native_parts(messages) {
         Dialect::Messages
+    } else if has_response_items(messages) {
+        Dialect::Responses
     } else {
         dialect
     })
@@ -90,12 +99,32 @@ fn has_native_parts(messages: &str) -> bool {
     elements(messages).any(|message| {
         let content = pick(message, ["content"]).and_then(|[content]| content);
         elements(content.unwrap_or_default()).any(|part| {
-            let type_name = pick(part, ["type"]).and_then(|[name]| name);
-            let type_name = type_name.and_then(|json| string(json, Span::new(0, json.len())));
             matches!(
-                type_name.as_deref(),
+                type_name(part).as_deref(),
                 Some("tool_use" | "tool_result" | "thinking" | "redacted_thinking")
             )
         })
     })
+}
+
+/// True if an entry is an item that only Responses has.
+fn has_response_items(messages: &str) -> bool {
+    elements(messages).any(|item| {
+        matches!(
+            type_name(item).as_deref(),
+            Some(
+                "function_call"
+                    | "function_call_output"
+                    | "custom_tool_call"
+                    | "custom_tool_call_output"
+                    | "reasoning"
+            )
+        )
+    })
+}
+
+/// The field `type` of an object.
+fn type_name(object: &str) -> Option<Cow<'_, str>> {
+    let [json] = pick(object, ["type"])?;
+    json.and_then(|json| string(json, Span::new(0, json.len())))
 }

@@ -8,7 +8,7 @@ use trimtab_model::{Dialect, Role};
 use super::BodyScan;
 use super::element::BodyReader;
 use super::request::RequestFields;
-use super::table::{MessageRow, ScanTables, narrow};
+use super::table::{MessageRow, ScanTables};
 use crate::json::cursor::JsonCursor;
 use crate::json::span::Span;
 
@@ -35,7 +35,7 @@ pub(super) struct BodyHead {
 /// let memo = BodyScan::new(first, Dialect::Chat).unwrap().into_memo().unwrap();
 /// let boundary = memo.boundary(1).unwrap();
 /// assert_eq!(first[..boundary.offset], next[..boundary.offset]);
-/// let scan = BodyScan::resume(next, &memo, 1).unwrap();
+/// let scan = BodyScan::resume(next, memo, 1).unwrap();
 /// assert_eq!((boundary.messages, scan.len()), (1, 2));
 /// ```
 #[derive(Clone, Debug)]
@@ -67,28 +67,11 @@ impl BodyScan<'_> {
         markers.retain(|marker| list.contains(marker.field));
         Some(ScanMemo {
             dialect: self.dialect,
-            tables: without_head(self.tables, self.head),
+            tables: self.tables,
             head_state: before,
             markers,
         })
     }
-}
-
-/// Removes the message of the system field.
-fn without_head(mut tables: ScanTables, head: Option<usize>) -> ScanTables {
-    let Some(parts) = head else {
-        return tables;
-    };
-    tables.messages.drain(..1.min(tables.messages.len()));
-    tables.parts.drain(..parts.min(tables.parts.len()));
-    let parts = narrow(parts);
-    for message in &mut tables.messages {
-        message.part = message.part.saturating_sub(parts);
-    }
-    for entry in &mut tables.entries {
-        entry.message = entry.message.saturating_sub(1);
-    }
-    tables
 }
 
 impl ScanMemo {
@@ -138,51 +121,33 @@ impl ScanMemo {
     }
 
     /// A reader positioned after `entries` entries.
-    pub(super) fn reader<'a>(&self, text: &'a str, entries: usize) -> Option<BodyReader<'a>> {
-        let EntryBoundary { offset, .. } = self.boundary(entries)?;
+    pub(super) fn reader(self, text: &str, entries: usize) -> Option<BodyReader<'_>> {
+        let EntryBoundary { offset, messages } = self.boundary(entries)?;
         let BodyHead {
             start,
-            request,
+            mut request,
             head,
             ..
-        } = self.head_state.as_ref();
-        let mut request = request.clone();
+        } = self.head_state.as_ref().clone();
         let known = Span::new(0, offset);
-        let markers = self.markers.iter().copied();
+        let markers = self.markers.into_iter();
         request
             .markers
             .extend(markers.filter(|marker| known.contains(marker.field)));
+        // The tables are continued in place: copying them would cost as much as the list is long.
+        let mut tables = self.tables;
+        tables.truncate(entries, messages);
         Some(BodyReader {
             // The depth counts for the nesting limit: the cursor is inside the body and its list.
             cursor: JsonCursor::inside(text, offset, 2),
             request,
-            tables: self.tables_before(entries),
-            head: head.clone(),
-            start: *start,
+            tables,
+            head,
+            start,
             // The list that is being continued counts as the first.
             lists: 1,
-            head_state: Some(self.head_state.clone()),
+            head_state: Some(self.head_state),
             ..BodyReader::new(text, self.dialect)
         })
     }
-
-    fn tables_before(&self, entries: usize) -> ScanTables {
-        let messages = self.messages_before(entries);
-        let next = self.tables.messages.get(messages);
-        let parts = next.map_or(self.tables.parts.len(), |next| next.part as usize);
-        ScanTables {
-            entries: first(&self.tables.entries, entries),
-            messages: first(&self.tables.messages, messages),
-            parts: first(&self.tables.parts, parts),
-        }
-    }
-}
-
-/// The first `count` of `list`, with room for a few more.
-fn first<T: Copy>(list: &[T], count: usize) -> Vec<T> {
-    /// More than a round adds.
-    const MORE: usize = 16;
-    let mut taken = Vec::with_capacity(count + MORE);
-    taken.extend(list.iter().take(count).copied());
-    taken
 }

@@ -52,9 +52,10 @@ pub struct BodyScan<'a> {
     text: &'a str,
     dialect: Dialect,
     request: RequestFields,
+    /// The tables of the list of messages.
     tables: ScanTables,
-    /// The number of parts of the first message, if it is in the system field and not in the list.
-    head: Option<usize>,
+    /// The parts of the first message, if it is in the system field and not in the list.
+    head: Option<Vec<PartSpan>>,
     /// The state before the list, for scanning a longer body.
     head_state: Option<Box<memo::BodyHead>>,
 }
@@ -65,16 +66,18 @@ impl<'a> BodyScan<'a> {
         body::read(text_of(body)?, dialect)
     }
 
-    /// Scans a body that starts like another one, from the first difference on.
+    /// Scans a body that starts like another one, from the first difference on. The tables of the
+    /// memo are continued, so nothing is copied.
     ///
     /// Up to the [`boundary`](ScanMemo::boundary) of `entries` its bytes must equal those of the
     /// memo's body; the caller must ensure that. A memo of another body gives a wrong scan, or
     /// none.
-    pub fn resume(body: &'a [u8], memo: &ScanMemo, entries: usize) -> Result<Self, Unscannable> {
+    pub fn resume(body: &'a [u8], memo: ScanMemo, entries: usize) -> Result<Self, Unscannable> {
         let text = text_of(body)?;
+        let (dialect, list) = (memo.dialect(), memo.list());
         match memo.reader(text, entries) {
-            Some(reader) => body::resume(reader, memo.list()),
-            None => Self::new(body, memo.dialect()),
+            Some(reader) => body::resume(reader, list),
+            None => Self::new(body, dialect),
         }
     }
 }

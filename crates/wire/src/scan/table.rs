@@ -45,7 +45,7 @@ pub struct PartSpan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EntrySpan {
     pub(crate) span: Span,
-    /// The message of the model that it starts or extends.
+    /// The message that it starts or extends, among those of the list.
     pub(crate) message: u32,
 }
 
@@ -87,6 +87,15 @@ impl ScanTables {
             message: narrow(self.messages.len()),
         });
         self.check_size(span.start as usize, body)
+    }
+
+    /// Removes everything after the first entries and messages.
+    pub(crate) fn truncate(&mut self, entries: usize, messages: usize) {
+        let next = self.messages.get(messages);
+        let parts = next.map_or(self.parts.len(), |next| next.part as usize);
+        self.entries.truncate(entries);
+        self.messages.truncate(messages);
+        self.parts.truncate(parts);
     }
 
     /// Rejects tables that outweigh the body: a hostile body consists of tiny parts.

@@ -65,25 +65,34 @@ impl<'a> BodyScan<'a> {
 
     /// The number of messages, as the model counts them.
     pub fn len(&self) -> usize {
-        self.tables.messages.len()
+        self.first_in_list() + self.tables.messages.len()
     }
 
     /// True if there is no message.
     pub fn is_empty(&self) -> bool {
-        self.tables.messages.is_empty()
+        self.len() == 0
     }
 
     /// The role at position `at`.
     pub fn role(&self, at: usize) -> Option<Role> {
-        self.tables.messages.get(at).map(|row| row.role)
+        match at.checked_sub(self.first_in_list()) {
+            Some(listed) => self.tables.messages.get(listed).map(|row| row.role),
+            None => Some(Role::System),
+        }
     }
 
     /// The parts of the message at `at`; empty beyond the end.
     pub fn parts(&self, at: usize) -> &[PartSpan] {
-        self.tables
-            .parts
-            .get(self.part_range(at))
-            .unwrap_or_default()
+        let Some(listed) = at.checked_sub(self.first_in_list()) else {
+            return self.head.as_deref().unwrap_or_default();
+        };
+        let parts = &self.tables.parts;
+        let start = |listed: usize| {
+            let row = self.tables.messages.get(listed);
+            row.map_or(parts.len(), |row| row.part as usize)
+        };
+        let range = start(listed)..start(listed.saturating_add(1));
+        parts.get(range).unwrap_or_default()
     }
 
     /// The name of the called tool.
@@ -114,7 +123,7 @@ impl<'a> BodyScan<'a> {
 
     /// Reads the message at `at` from the body; none beyond the end.
     pub fn message(&self, at: usize) -> Option<Message> {
-        if self.head.is_some() && at == 0 {
+        if self.is_head(at) {
             return self.head_message();
         }
         let entries = self.entry_range(at);
@@ -123,7 +132,7 @@ impl<'a> BodyScan<'a> {
             Dialect::Chat => chat::read_message(self.json(first.span)).ok(),
             Dialect::Messages => {
                 // An entry of Messages can hold several messages: outputs and texts are split.
-                let number = at.checked_sub(first.message as usize)?;
+                let number = at.checked_sub(self.message_of(first))?;
                 let read = messages::read_message(self.json(first.span)).ok()?;
                 read.into_iter().nth(number)
             }
@@ -136,15 +145,14 @@ impl<'a> BodyScan<'a> {
         // An entry of Messages may contain several messages, so read it once.
         let mut of_entry = (usize::MAX, Vec::new().into_iter());
         (from..self.len()).map(move |at| {
-            let in_head = self.head.is_some() && at == 0;
-            if self.dialect != Dialect::Messages || in_head {
+            if self.dialect != Dialect::Messages || self.is_head(at) {
                 return self.message(at);
             }
             let entry = self.entry_range(at).start;
             if of_entry.0 != entry {
                 let first = self.tables.entries.get(entry)?;
                 // The first call may start in the middle of an entry.
-                let before = at.checked_sub(first.message as usize)?;
+                let before = at.checked_sub(self.message_of(first))?;
                 let mut read = messages::read_message(self.json(first.span)).ok()?;
                 of_entry = (entry, read.split_off(before.min(read.len())).into_iter());
             }
@@ -202,31 +210,32 @@ impl<'a> BodyScan<'a> {
         &self.tables.entries
     }
 
-    /// The range of the parts of message `at` among all parts.
-    pub(crate) fn part_range(&self, at: usize) -> Range<usize> {
-        let start = |at: usize| {
-            let row = self.tables.messages.get(at);
-            row.map_or(self.tables.parts.len(), |row| row.part as usize)
-        };
-        start(at)..start(at.saturating_add(1))
+    /// True for the position of the message in the system field.
+    fn is_head(&self, at: usize) -> bool {
+        self.has_head() && at == 0
+    }
+
+    /// The position of the first message of an entry.
+    fn message_of(&self, entry: &EntrySpan) -> usize {
+        self.first_in_list() + entry.message as usize
     }
 
     /// The entries of message `at`; empty for the system field.
     pub(crate) fn entry_range(&self, at: usize) -> Range<usize> {
         let end = self.tables.entries.len();
-        let Some(row) = self.tables.messages.get(at) else {
+        let Some(listed) = at.checked_sub(self.first_in_list()) else {
+            return 0..0;
+        };
+        let Some(row) = self.tables.messages.get(listed) else {
             return end..end;
         };
         let first = row.entry as usize;
-        if self.head.is_some() && at == 0 {
-            return 0..0;
-        }
         // Only Responses spreads one message (reasoning, text and calls of an answer) over several
         // entries.
         if self.dialect != Dialect::Responses {
             return first..first.saturating_add(1);
         }
-        let next = self.tables.messages.get(at + 1);
+        let next = self.tables.messages.get(listed + 1);
         first..next.map_or(end, |row| row.entry as usize)
     }
 
@@ -235,13 +244,13 @@ impl<'a> BodyScan<'a> {
         let Some(row) = self.tables.entries.get(entry) else {
             return self.len()..self.len();
         };
-        let first = row.message as usize;
+        let first = self.message_of(row);
         // Only Messages packs several messages (outputs and what the user says) into one entry.
         if self.dialect != Dialect::Messages {
             return first..first.saturating_add(1);
         }
         let next = self.tables.entries.get(entry + 1);
-        first..next.map_or(self.len(), |row| row.message as usize)
+        first..next.map_or(self.len(), |row| self.message_of(row))
     }
 
     /// The entry that contains `span`.

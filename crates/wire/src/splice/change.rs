@@ -1,6 +1,7 @@
 //! The changes that can be made to a body.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use trimtab_model::{Message, Output, RawJson};
@@ -20,10 +21,10 @@ pub enum BodyChange {
         /// The new output.
         output: Output,
     },
-    /// Removes a message.
+    /// Removes messages in a row.
     Remove {
-        /// Position of the message.
-        message: usize,
+        /// Their positions.
+        messages: Range<usize>,
     },
     /// Removes a part, and its message if nothing else is in it.
     RemovePart {

@@ -38,7 +38,7 @@ impl<'a> Containers<'a> {
     pub(crate) fn drop_element(&mut self, list: Span, span: Span) {
         let members = self.at(list);
         if let Some(index) = members.position(span) {
-            members.drop_member(index);
+            members.drop_members(index..index + 1);
         }
     }
 
@@ -46,7 +46,7 @@ impl<'a> Containers<'a> {
     pub(crate) fn drop_field(&mut self, object: Span, name: &str) {
         // Every one: the last of several fields with one name counts, and removing only that one
         // would bring an earlier one back.
-        for field in fields(self.text, object) {
+        for field in fields(self.text, object, self.list) {
             if field.name == name {
                 self.drop_element(object, field.span);
             }
@@ -74,8 +74,8 @@ pub(crate) struct ObjectField {
     pub(crate) value: Span,
 }
 
-/// The fields of the object at `object`.
-pub(crate) fn fields(text: &str, object: Span) -> Vec<ObjectField> {
+/// The fields of the object at `object`; a value at `known` is not scanned again.
+pub(crate) fn fields(text: &str, object: Span, known: Span) -> Vec<ObjectField> {
     let mut found = Vec::new();
     let mut cursor = JsonCursor::at(text, object.start as usize);
     if cursor.peek() != Some(b'{') {
@@ -85,7 +85,9 @@ pub(crate) fn fields(text: &str, object: Span) -> Vec<ObjectField> {
         return found;
     };
     while let Ok(Some(key)) = cursor.field(&mut open) {
-        let Ok(value) = cursor.value() else { break };
+        let Ok(value) = cursor.value_or(known) else {
+            break;
+        };
         found.push(ObjectField {
             name: key.name.into_owned(),
             span: Span::new(key.start, value.end as usize),
@@ -95,9 +97,10 @@ pub(crate) fn fields(text: &str, object: Span) -> Vec<ObjectField> {
     found
 }
 
-/// The value of the last field `name` of the object at `object`.
-pub(crate) fn value_of(text: &str, object: Span, name: &str) -> Option<Span> {
-    let fields = fields(text, object);
+/// The value of the last field `name` of the object at `object`; a value at `known` is not scanned
+/// again.
+pub(crate) fn value_of(text: &str, object: Span, name: &str, known: Span) -> Option<Span> {
+    let fields = fields(text, object, known);
     let found = fields.into_iter().rfind(|field| field.name == name);
     found.map(|field| field.value)
 }

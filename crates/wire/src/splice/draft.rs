@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use trimtab_model::{Dialect, Message, Output, RawJson, Role};
+use trimtab_model::{Dialect, Message, Output, RawJson, Role, work};
 
 use super::change::{BodyChange, RefusedChange};
+use super::positions::PositionSet;
 use super::write::sendable;
 use crate::scan::{BodyScan, PartKind, PartSpan};
 
@@ -16,7 +17,7 @@ pub(super) type PartIndex = (usize, usize);
 pub(super) struct BodyDraft<'c> {
     /// The new outputs, with the index of the change.
     pub(super) shown: BTreeMap<PartIndex, (usize, &'c Output)>,
-    pub(super) removed: BTreeSet<usize>,
+    pub(super) removed: PositionSet,
     pub(super) removed_parts: BTreeSet<PartIndex>,
     pub(super) inserted: BTreeMap<usize, Vec<Message>>,
     pub(super) renamed: BTreeMap<PartIndex, &'c str>,
@@ -36,6 +37,7 @@ impl<'c> BodyDraft<'c> {
     ) -> Result<Self, RefusedChange> {
         let mut draft = Self::default();
         for (index, change) in changes.iter().enumerate() {
+            work::step(1);
             let taken = draft.take(scan, index, change);
             taken.map_err(|why| RefusedChange { change: index, why })?;
         }
@@ -84,9 +86,9 @@ impl<'c> BodyDraft<'c> {
         change: &'c BodyChange,
     ) -> Result<(), &'static str> {
         match change {
-            BodyChange::Remove { message } => {
-                require(*message < scan.len(), "there is no such message")?;
-                self.removed.insert(*message);
+            BodyChange::Remove { messages } => {
+                require(messages.end <= scan.len(), "there is no such message")?;
+                self.removed.insert(messages.clone());
             }
             BodyChange::Replace { message, with } => {
                 require(*message < scan.len(), "there is no such message")?;
@@ -95,7 +97,7 @@ impl<'c> BodyDraft<'c> {
                     "the system's field is not written anew",
                 )?;
                 // A replacement is a removal and an insertion at the same position.
-                self.removed.insert(*message);
+                self.removed.insert(*message..*message + 1);
                 self.insert(scan, *message, with);
             }
             BodyChange::Insert { before, message } => {
@@ -161,12 +163,14 @@ impl<'c> BodyDraft<'c> {
                 emptied.push(message);
             }
         }
-        self.removed.extend(emptied);
+        for message in emptied {
+            self.removed.insert(message..message + 1);
+        }
     }
 
     /// True if the part is not removed.
     pub(super) fn stays(&self, at: PartIndex) -> bool {
-        !self.removed.contains(&at.0) && !self.removed_parts.contains(&at)
+        !self.removed.contains(at.0) && !self.removed_parts.contains(&at)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Removes and inserts whole messages.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use trimtab_model::{Dialect, Message, Role};
 
@@ -48,7 +49,7 @@ impl Splicer<'_, '_, '_> {
             Some(list) => list,
         };
         for entry in dropped {
-            list.drop_member(entry);
+            list.drop_members(entry..entry + 1);
         }
         list.write(&mut self.edits);
     }
@@ -61,7 +62,7 @@ impl Splicer<'_, '_, '_> {
         let mut dropped = Vec::new();
         let mut judged = None;
         for &(message, part) in &self.draft.removed_parts {
-            if self.draft.removed.contains(&message) {
+            if self.draft.removed.contains(message) {
                 continue;
             }
             let Some(found) = self.scan.parts(message).get(part) else {
@@ -95,28 +96,44 @@ impl Splicer<'_, '_, '_> {
     }
 
     fn remove_messages(&mut self, list: &mut ContainerMembers) {
-        for &message in &self.draft.removed {
-            if self.scan.has_head() && message == 0 {
+        let draft = self.draft;
+        for mut range in draft.removed.ranges() {
+            if self.scan.has_head() && range.start == 0 {
                 let request = self.scan.request();
                 self.containers
                     .drop_element(request.body, request.system_field);
+                range.start = 1;
+            }
+            let Some(newest) = range.clone().next_back() else {
                 continue;
+            };
+            // An entry of Messages may contain several messages. All entries between the first and
+            // the last contain only removed ones; these two are removed only if nothing of them
+            // stays.
+            let first = self.scan.entry_range(range.start).start;
+            let end = self.scan.entry_range(newest).end;
+            let mut removed = first..end;
+            if self.left_of(first).first.is_some() {
+                self.remove_elements(&range, first);
+                removed.start += 1;
             }
-            for entry in self.scan.entry_range(message) {
-                // An entry of Messages may contain several messages. Remove it only if none of them
-                // stays.
-                if self.left_of(entry).first.is_none() {
-                    list.drop_member(entry);
-                } else {
-                    self.remove_elements(message, entry);
-                }
+            if removed.end > removed.start && self.left_of(removed.end - 1).first.is_some() {
+                removed.end -= 1;
+                self.remove_elements(&range, removed.end);
             }
+            list.drop_members(removed);
         }
     }
 
-    /// Removes one of several messages that share an entry.
-    fn remove_elements(&mut self, message: usize, entry: usize) {
-        if let Some(content) = self.content_of(entry) {
+    /// Removes those of `messages` that share an entry with others.
+    fn remove_elements(&mut self, messages: &Range<usize>, entry: usize) {
+        let Some(content) = self.content_of(entry) else {
+            return;
+        };
+        for message in self.scan.messages_of(entry) {
+            if !messages.contains(&message) {
+                continue;
+            }
             for part in self.scan.parts(message) {
                 self.containers.drop_element(content, part.span);
             }
@@ -136,7 +153,6 @@ impl Splicer<'_, '_, '_> {
         list: &ContainerMembers,
     ) -> Result<BTreeMap<usize, Vec<Message>>, &'static str> {
         let mut batches: BTreeMap<usize, Vec<Message>> = BTreeMap::new();
-        let kept_before = list.kept_before();
         for (&before, batch) in &self.draft.inserted {
             let first = usize::from(self.scan.has_head());
             // Nothing can be inserted before the system field.
@@ -148,7 +164,7 @@ impl Splicer<'_, '_, '_> {
                     self.insert_inside(before, entry, &batch)?;
                     continue;
                 }
-                let before = kept_before.get(entry).copied().flatten();
+                let before = list.kept_before(entry);
                 // An insertion in between separates them.
                 let before =
                     before.filter(|before| batches.range(before + 1..=entry).next().is_none());
@@ -170,7 +186,7 @@ impl Splicer<'_, '_, '_> {
         // Asked for once per removed message, so the answer is kept for each entry.
         let (scan, draft) = (self.scan, self.draft);
         *self.left_of.entry(entry).or_insert_with(|| {
-            let stays = |message: &usize| !draft.removed.contains(message);
+            let stays = |message: &usize| !draft.removed.contains(*message);
             let messages = scan.messages_of(entry).filter(stays);
             let mut left =
                 messages.map(|message| (message, scan.role(message) == Some(Role::Tool)));
@@ -253,7 +269,7 @@ impl Splicer<'_, '_, '_> {
             }
             jsons.extend(entries(batch, Dialect::Responses));
         }
-        if !self.draft.removed.contains(&user) {
+        if !self.draft.removed.contains(user) {
             let content = self.scan.json(span);
             let message = ObjectWriter::new()
                 .text("role", "user")
@@ -265,12 +281,12 @@ impl Splicer<'_, '_, '_> {
                 jsons.extend(entries(batch, Dialect::Responses));
             }
         }
-        if self.draft.removed.iter().any(|message| *message < user) {
+        if user > 0 && self.draft.removed.contains(0) {
             let request = self.scan.request();
             self.containers
                 .drop_element(request.body, request.system_field);
         }
-        if self.draft.removed.contains(&user) || !self.draft.inserted.is_empty() {
+        if self.draft.removed.contains(user) || !self.draft.inserted.is_empty() {
             self.edits.replace(span, format!("[{}]", jsons.join(",")));
         }
     }

@@ -3,8 +3,10 @@
 //! White space and commas between remaining members stay unchanged.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::edits::ByteEdits;
+use super::positions::PositionSet;
 use crate::json::cursor::JsonCursor;
 use crate::scan::Span;
 
@@ -13,17 +15,16 @@ use crate::scan::Span;
 pub(crate) struct ContainerMembers {
     container: Span,
     spans: Vec<Span>,
-    dropped: Vec<bool>,
+    dropped: PositionSet,
     added: BTreeMap<usize, Vec<String>>,
 }
 
 impl ContainerMembers {
     pub(crate) fn new(container: Span, spans: Vec<Span>) -> Self {
-        let dropped = vec![false; spans.len()];
         Self {
             container,
             spans,
-            dropped,
+            dropped: PositionSet::default(),
             added: BTreeMap::new(),
         }
     }
@@ -76,27 +77,31 @@ impl ContainerMembers {
         member.contains(span).then_some(at)
     }
 
-    pub(crate) fn drop_member(&mut self, index: usize) {
-        if let Some(dropped) = self.dropped.get_mut(index) {
-            *dropped = true;
-        }
+    pub(crate) fn drop_members(&mut self, members: Range<usize>) {
+        self.dropped.insert(members);
     }
 
     pub(crate) fn is_dropped(&self, index: usize) -> bool {
-        self.dropped.get(index).copied().unwrap_or(false)
+        self.dropped.contains(index)
     }
 
-    /// For each member, and for the end, the last remaining member before it.
-    pub(crate) fn kept_before(&self) -> Vec<Option<usize>> {
-        let mut last = None;
-        let mut kept = vec![None];
-        for (index, dropped) in self.dropped.iter().enumerate() {
-            if !dropped {
-                last = Some(index);
-            }
-            kept.push(last);
+    /// The last remaining member before `index`.
+    pub(crate) fn kept_before(&self, index: usize) -> Option<usize> {
+        let before = index.checked_sub(1)?;
+        match self.dropped.range_at(before) {
+            Some(dropped) => dropped.start.checked_sub(1),
+            None => Some(before),
         }
-        kept
+    }
+
+    /// The first remaining member from `index` on.
+    fn kept_from(&self, index: usize) -> Option<Span> {
+        let dropped = self.dropped.range_at(index);
+        self.span(dropped.map_or(index, |dropped| dropped.end))
+    }
+
+    fn span(&self, index: usize) -> Option<Span> {
+        self.spans.get(index).copied()
     }
 
     /// Inserts `json` before member `before`.
@@ -107,9 +112,8 @@ impl ContainerMembers {
 
     /// Writes the replacements for the intended members.
     pub(crate) fn write(self, edits: &mut ByteEdits) {
-        let stays = |index: &usize| !self.is_dropped(*index);
-        let last = (0..self.spans.len()).rfind(stays);
-        match last {
+        let last = self.kept_before(self.spans.len());
+        match last.and_then(|last| self.span(last)) {
             Some(last) => self.write_around(last, edits),
             None => self.write_all_new(edits),
         }
@@ -132,57 +136,34 @@ impl ContainerMembers {
     }
 
     /// Some members stay; `last` is the last of them.
-    fn write_around(self, last: usize, edits: &mut ByteEdits) {
-        let mut added = self.added.into_iter().peekable();
-        let mut previous: Option<Span> = None;
-        let members = self.spans.iter().zip(&self.dropped).enumerate();
-        for (index, (span, dropped)) in members {
-            if !dropped {
-                let mut text = String::new();
-                while let Some((_, jsons)) = added.next_if(|(before, _)| *before <= index) {
-                    for json in jsons {
-                        text.push_str(&json);
-                        text.push(',');
-                    }
-                }
-                if !text.is_empty() {
-                    edits.insert(span.start, text);
-                }
-            } else if let Some(previous) = previous {
-                // Remove it together with the comma before it.
-                edits.replace(
-                    Span {
-                        start: previous.end,
-                        end: span.end,
-                    },
-                    "",
-                );
-            } else if let Some(next) = self.spans.get(index + 1) {
-                // Before all remaining members: remove it together with the comma after it.
-                edits.replace(
-                    Span {
-                        start: span.start,
-                        end: next.start,
-                    },
-                    "",
-                );
-            }
-            // A removed member also counts as previous: the next removal starts where this one
-            // ended, so that the ranges do not overlap.
-            if !dropped || previous.is_some() {
-                previous = Some(*span);
+    fn write_around(self, last: Span, edits: &mut ByteEdits) {
+        for dropped in self.dropped.ranges() {
+            let before = dropped.start.checked_sub(1).and_then(|at| self.span(at));
+            let span = if let Some(before) = before {
+                // Remove them together with the comma before each.
+                let end = dropped.end.checked_sub(1).and_then(|at| self.span(at));
+                end.map(|end| (before.end, end.end))
+            } else {
+                // Before all remaining members: remove them together with the comma after each.
+                let (first, next) = (self.span(dropped.start), self.span(dropped.end));
+                first
+                    .zip(next)
+                    .map(|(first, next)| (first.start, next.start))
+            };
+            if let Some((start, end)) = span {
+                edits.replace(Span { start, end }, "");
             }
         }
-        let mut tail = String::new();
-        for json in added.flat_map(|(_, jsons)| jsons) {
-            tail.push(',');
-            tail.push_str(&json);
-        }
-        let end = self.spans.get(last).map_or(0, |span| span.end);
-        if !tail.is_empty() {
-            // Behind the last remaining member, and not at the end of the container: removed
-            // members after it take their commas along.
-            edits.insert(end, tail);
+        for (before, jsons) in &self.added {
+            let next = self.kept_from(*before);
+            for json in jsons {
+                match next {
+                    Some(next) => edits.insert(next.start, format!("{json},")),
+                    // Behind the last remaining member, and not at the end of the container:
+                    // removed members after it take their commas along.
+                    None => edits.insert(last.end, format!(",{json}")),
+                }
+            }
         }
     }
 }
@@ -194,7 +175,7 @@ mod tests {
     fn edited(text: &str, drop: &[usize], add: &[(usize, &str)]) -> String {
         let mut members = ContainerMembers::read(text, Span::new(0, text.len()), Span::default());
         for index in drop {
-            members.drop_member(*index);
+            members.drop_members(*index..*index + 1);
         }
         for (before, json) in add {
             members.add(*before, (*json).to_owned());

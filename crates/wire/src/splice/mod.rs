@@ -27,6 +27,7 @@ pub(crate) mod edits;
 mod list;
 mod members;
 mod parts;
+mod positions;
 mod request;
 mod sent;
 mod write;
@@ -35,7 +36,7 @@ mod write;
 mod tests;
 
 pub use change::{BodyChange, RefusedChange};
-pub use sent::{SentMessage, changes, tail_changes};
+pub use sent::{SentMessage, changes, changes_within};
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -131,7 +132,8 @@ impl Splicer<'_, '_, '_> {
     fn value_of(&mut self, object: Span, name: &'static str) -> Option<Span> {
         let text = self.scan.text();
         let found = self.values.entry((object, name));
-        *found.or_insert_with(|| value_of(text, object, name))
+        let list = self.scan.request().list;
+        *found.or_insert_with(|| value_of(text, object, name, list))
     }
 
     /// The markers inside `span`.

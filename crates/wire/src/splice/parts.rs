@@ -38,7 +38,7 @@ impl Splicer<'_, '_, '_> {
             }
         }
         for &at in &self.draft.removed_parts {
-            if !self.draft.removed.contains(&at.0) {
+            if !self.draft.removed.contains(at.0) {
                 self.remove_part(at);
             }
         }
@@ -161,7 +161,7 @@ impl Splicer<'_, '_, '_> {
             let Some(span) = self.scan.entries().get(entry).map(|entry| entry.span) else {
                 continue;
             };
-            let named = fields(self.scan.text(), span);
+            let named = fields(self.scan.text(), span, Span::default());
             // An entry that is nothing but an id would become an empty object.
             if named.iter().any(|field| field.name == "id") && named.len() > 1 {
                 self.containers.drop_field(span, "id");

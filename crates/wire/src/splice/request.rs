@@ -92,11 +92,11 @@ impl Splicer<'_, '_, '_> {
 
     fn stop_thinking(&mut self) {
         let body = self.scan.request().body;
-        let thinking = value_of(self.scan.text(), body, "thinking").unwrap_or_default();
+        let thinking = self.value_of(body, "thinking").unwrap_or_default();
         self.set_field("thinking", thinking, r#"{"type":"disabled"}"#);
         let asked = self.scan.request().context_management;
         if !asked.is_empty()
-            && let Some(edits) = value_of(self.scan.text(), asked, "edits")
+            && let Some(edits) = self.value_of(asked, "edits")
         {
             self.drop_thinking_edits(body, edits);
         }
@@ -109,14 +109,18 @@ impl Splicer<'_, '_, '_> {
             .spans()
             .to_vec();
         let clears = |element: &Span| {
-            let kind = value_of(text, *element, "type");
+            let kind = value_of(text, *element, "type", Span::default());
             kind.is_some_and(|kind| self.scan.json(kind).starts_with(CLEAR_THINKING))
         };
         let cleared: Vec<Span> = elements.iter().copied().filter(clears).collect();
         if cleared.is_empty() {
             return;
         }
-        let others = fields(text, self.scan.request().context_management);
+        let others = fields(
+            text,
+            self.scan.request().context_management,
+            Span::default(),
+        );
         // Nothing else is in the field, so it goes as a whole instead of keeping an empty list.
         if cleared.len() == elements.len() && others.len() == 1 {
             return self.containers.drop_field(body, "context_management");
@@ -133,7 +137,7 @@ impl Splicer<'_, '_, '_> {
             Dialect::Responses => "instructions",
             Dialect::Messages | Dialect::Chat => "system",
         };
-        let removed = self.scan.has_head() && self.draft.removed.contains(&0);
+        let removed = self.scan.has_head() && self.draft.removed.contains(0);
         if !self.scan.has_head() || removed {
             let old = if removed {
                 Span::default()

@@ -1,9 +1,10 @@
 //! Computes the changes that turn the messages of a body into those to send.
 
 use std::borrow::Borrow;
+use std::ops::Range;
 use std::sync::Arc;
 
-use trimtab_model::{Call, Dialect, Message, Output, Part, Role};
+use trimtab_model::{Call, Dialect, Message, Output, Part, Role, work};
 
 use super::BodyChange;
 
@@ -27,85 +28,79 @@ pub struct SentMessage {
 ///
 /// let came = ["one", "two"].map(Message::user);
 /// let last = SentMessage { message: Arc::new(came[1].clone()), log_position: Some(1) };
-/// assert_eq!(changes(&came, &[last], Dialect::Chat), [BodyChange::Remove { message: 0 }]);
+/// assert_eq!(changes(&came, &[last], Dialect::Chat), [BodyChange::Remove { messages: 0..1 }]);
 /// ```
 pub fn changes<M: Borrow<Message>>(
     came: &[M],
     sent: &[SentMessage],
     dialect: Dialect,
 ) -> Vec<BodyChange> {
-    tail_changes(0, came, sent, dialect)
+    changes_within(0..came.len(), came, sent, dialect)
 }
 
-/// Like [`changes`], but skips the first messages, which are unchanged and must not appear in
-/// `sent`.
-pub fn tail_changes<M: Borrow<Message>>(
-    settled: usize,
+/// Like [`changes`], for the messages at `positions` only. The messages before and after them are
+/// unchanged, and must not appear in `sent`.
+pub fn changes_within<M: Borrow<Message>>(
+    positions: Range<usize>,
     came: &[M],
     sent: &[SentMessage],
     dialect: Dialect,
 ) -> Vec<BodyChange> {
+    work::step(sent.len());
     let mut changes = Vec::new();
-    let mut kept = vec![false; came.len()];
-    kept.iter_mut().take(settled).for_each(|kept| *kept = true);
+    let mut removed = Vec::new();
     // From the end, so that an insertion knows the position of the next kept message.
-    let mut before = came.len();
-    for batch in batches(sent, dialect).into_iter().rev() {
-        let places = places(batch, before);
-        let first = places.iter().flatten().next().copied();
-        // Outputs that must be one message are written as one.
-        if places.len() > 1 {
-            changes.push(one_message(batch, first, before));
-            mark(&mut kept, first);
-        } else {
-            for (entry, place) in batch.iter().zip(&places).rev() {
-                match place {
-                    Some(at) => {
-                        changes.extend(rewritten(came, *at, &entry.message).into_iter().rev());
-                    }
-                    None => changes.push(put_in(before, &entry.message)),
-                }
-                mark(&mut kept, *place);
+    let mut before = positions.end;
+    for batch in batches(sent, dialect).rev() {
+        let first = if let [entry] = batch {
+            let place = place(entry, before);
+            match place {
+                Some(at) => changes.extend(rewritten(came, at, &entry.message).into_iter().rev()),
+                None => changes.push(put_in(before, &entry.message)),
             }
+            place
+        } else {
+            // Outputs that must be one message are written as one.
+            let first = first_place(batch, before);
+            changes.push(one_message(batch, first, before));
+            first
+        };
+        if let Some(kept) = first {
+            // Everything between two kept messages is removed.
+            removed.push(kept + 1..before);
+            before = kept;
         }
-        before = first.unwrap_or(before);
     }
+    removed.push(positions.start..before);
     changes.reverse();
-    // Everything that no sent message came from is removed.
-    let gone = kept.iter().enumerate().filter(|(_, kept)| !**kept);
-    changes.extend(gone.map(|(message, _)| BodyChange::Remove { message }));
+    let removed = removed.into_iter().rev().filter(|gap| !gap.is_empty());
+    changes.extend(removed.map(|messages| BodyChange::Remove { messages }));
     changes
 }
 
 /// Groups entries that must be one message: the outputs of a round, if the dialect wants them in
 /// the message after the calls. Every other entry is a group of its own.
-fn batches(sent: &[SentMessage], dialect: Dialect) -> Vec<&[SentMessage]> {
-    let together = |one: &SentMessage, next: &SentMessage| {
-        let tool = |entry: &SentMessage| entry.message.role == Role::Tool;
-        dialect == Dialect::Messages && tool(one) && tool(next)
-    };
-    sent.chunk_by(together).collect()
+fn batches(
+    sent: &[SentMessage],
+    dialect: Dialect,
+) -> impl DoubleEndedIterator<Item = &[SentMessage]> {
+    let tool = |entry: &SentMessage| entry.message.role == Role::Tool;
+    sent.chunk_by(move |one, next| dialect == Dialect::Messages && tool(one) && tool(next))
 }
 
-/// The positions at which the entries of a batch can stay, if the next one stays at `before`.
-fn places(batch: &[SentMessage], before: usize) -> Vec<Option<usize>> {
+/// The position at which the first entry of a batch can stay, if the next batch stays at `before`.
+fn first_place(batch: &[SentMessage], before: usize) -> Option<usize> {
     let mut before = before;
-    let mut places: Vec<Option<usize>> = Vec::with_capacity(batch.len());
+    let mut first = None;
     for entry in batch.iter().rev() {
         // A message can stay only before those that stay after it. One that was moved back is
         // removed and inserted anew.
-        let place = place(entry, before);
-        before = place.unwrap_or(before);
-        places.push(place);
+        if let Some(place) = place(entry, before) {
+            before = place;
+            first = Some(place);
+        }
     }
-    places.reverse();
-    places
-}
-
-fn mark(kept: &mut [bool], place: Option<usize>) {
-    if let Some(kept) = place.and_then(|at| kept.get_mut(at)) {
-        *kept = true;
-    }
+    first
 }
 
 fn put_in(before: usize, message: &Arc<Message>) -> BodyChange {
@@ -206,6 +201,8 @@ fn step(message: usize, part: usize, was: &Part, is: &Part) -> PartDifference {
                 id: id.clone(),
                 ..was.clone()
             } == *is;
+            // Without an id there is nothing to replace, so the message is rewritten.
+            let same = same && !was.id.is_empty();
             changed(same, BodyChange::Rename { message, part, id })
         }
         (Part::Output(was), Part::Output(is)) if was.call_id == is.call_id => {
@@ -221,6 +218,7 @@ fn step(message: usize, part: usize, was: &Part, is: &Part) -> PartDifference {
                 call_id: id.clone(),
                 ..was.clone()
             } == *is;
+            let same = same && !was.call_id.is_empty();
             changed(same, BodyChange::Rename { message, part, id })
         }
         _ => PartDifference::Other,

@@ -76,7 +76,7 @@ fn an_answer_is_not_put_between_outputs_and_text_of_one_message() {
         splice(
             &scan,
             &[
-                BodyChange::Remove { message: 0 },
+                BodyChange::Remove { messages: 0..1 },
                 insert(1, Message::assistant("x"))
             ]
         )
@@ -298,6 +298,6 @@ fn tools_are_removed_by_name() {
 fn an_input_that_is_one_text_stays_one_when_only_the_system_goes() {
     let body = br#"{"instructions":"be brief","input":"hello"}"#;
     let scan = BodyScan::new(body, Dialect::Responses).unwrap();
-    let spliced = splice(&scan, &[BodyChange::Remove { message: 0 }]).unwrap();
+    let spliced = splice(&scan, &[BodyChange::Remove { messages: 0..1 }]).unwrap();
     assert_eq!(spliced.body.as_ref(), br#"{"input":"hello"}"#);
 }

@@ -36,6 +36,6 @@ mod watcher;
 mod tests;
 
 pub use event::{StreamError, StreamEvent, TextDelta};
-pub use filter::CallFilter;
+pub use filter::{CallFilter, without_repeated_tools};
 pub use frames::{EventFrame, EventFrames};
 pub use watcher::StreamWatcher;

@@ -21,14 +21,7 @@ pub(super) fn event(
             each(StreamEvent::Reasoning(TextDelta::new(delta?)?));
         }
         "\"response.created\"" => state.start(each),
-        "\"response.output_item.done\"" => {
-            let [kind] = item
-                .and_then(|item| pick(item, ["type"]))
-                .unwrap_or_default();
-            if matches!(kind, Some("\"function_call\"" | "\"custom_tool_call\"")) {
-                each(StreamEvent::Call);
-            }
-        }
+        "\"response.output_item.done\"" if item.is_some_and(is_call) => each(StreamEvent::Call),
         "\"response.completed\"" | "\"response.incomplete\"" => finished(state, response?, each)?,
         "\"response.failed\"" => failed(state, response?, data, each)?,
         "\"error\"" => {
@@ -41,6 +34,15 @@ pub(super) fn event(
         _ => {}
     }
     Some(())
+}
+
+/// True if an item of an answer is a call that the client answers. Calls of built-in tools, such as a
+/// shell, have types of their own; those that the provider carries out have no `call_id`.
+pub(super) fn is_call(item: &str) -> bool {
+    let picked = pick(item, ["type", "call_id"]).unwrap_or_default();
+    let [type_name, call_id] = picked.map(Option::unwrap_or_default);
+    let is_named = call_id.starts_with('"') && !type_name.ends_with("_output\"");
+    is_named || matches!(type_name, "\"function_call\"" | "\"custom_tool_call\"")
 }
 
 fn finished(

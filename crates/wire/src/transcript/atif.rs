@@ -35,6 +35,7 @@ pub(super) fn read(fields: &JsonFields<'_>) -> Option<ReadConversation> {
     Some(ReadConversation {
         conversation: read,
         origins,
+        taken_back: Vec::new(),
     })
 }
 

@@ -13,12 +13,14 @@ use trimtab_model::{Message, MessageKind, Role, Usage};
 use super::TranscriptForm;
 use super::private_marks;
 use super::reader::TranscriptLog;
-use super::thread::{ReadConversation, Thread, Threads};
+use super::thread::{ReadConversation, Thread, ThreadPlace, Threads};
 use crate::json::{self, JsonFields};
 use crate::messages;
 
 /// The text that the client writes in the user's name after an interrupt.
 const INTERRUPTED: &str = "[Request interrupted by user";
+/// The types of lines that later lines of the conversation name as their parent.
+const SENT: [&str; 3] = ["user", "assistant", "system"];
 /// The model name on answers that the client invented.
 const SYNTHETIC: &str = "<synthetic>";
 
@@ -33,6 +35,12 @@ pub(super) struct ClaudeCodeSession {
     nameless: usize,
     /// The ids of lines seen, because a resumed session repeats them.
     seen: HashSet<String>,
+    /// The places after the lines of the main conversation, to which the user may go back.
+    places: HashMap<String, ThreadPlace>,
+    /// The ids of these lines, in order.
+    order: Vec<String>,
+    /// The ids of lines that were taken back.
+    gone: HashSet<String>,
 }
 
 impl TranscriptLog for ClaudeCodeSession {
@@ -45,6 +53,7 @@ impl TranscriptLog for ClaudeCodeSession {
             return Ok(());
         }
         let type_name = fields.text("type").unwrap_or_default();
+        let own = uuid.clone().filter(|_| !fields.is_true("isSidechain"));
         match type_name.as_ref() {
             "user" => self.user(&fields, uuid),
             "assistant" => self.assistant(&fields, uuid),
@@ -56,6 +65,13 @@ impl TranscriptLog for ClaudeCodeSession {
                 self.thread(&fields, uuid).compacted();
             }
             _ => self.passed_over(&fields, uuid),
+        }
+        if let Some(own) = own.filter(|_| SENT.contains(&type_name.as_ref())) {
+            let main = self.threads.of(TranscriptForm::ClaudeCode, None);
+            if !self.gone.contains(&own) {
+                self.places.insert(own.clone(), main.place());
+                self.order.push(own);
+            }
         }
         Ok(())
     }
@@ -71,8 +87,19 @@ impl ClaudeCodeSession {
             return;
         };
         let kind = kind_of(line);
+        let parent = parent(line);
+        let said = messages::from_content(Role::User, content);
+        // The user went back and wrote another message. Outputs do not go back: those of parallel
+        // calls each name their own call.
+        let is_prompt =
+            |message: &Message| message.is_real_user() && interrupted(message).is_none();
+        if kind.is_none() && !said.is_empty() && said.iter().all(is_prompt) {
+            self.go_back_to(parent.as_deref());
+        } else if self.is_late(parent.as_deref(), uuid.as_ref()) {
+            return;
+        }
         let thread = self.thread(line, uuid);
-        for mut message in messages::from_content(Role::User, content) {
+        for mut message in said {
             if message.role == Role::User {
                 message.meta.kind = kind.or_else(|| interrupted(&message));
                 private_marks::apply(line, [&mut message]);
@@ -90,6 +117,9 @@ impl ClaudeCodeSession {
         if line.is_true("isApiErrorMessage") || model.as_deref() == Some(SYNTHETIC) {
             return self.passed_over(line, uuid);
         }
+        if self.is_late(parent(line).as_deref(), uuid.as_ref()) {
+            return;
+        }
         let thread = self.thread(line, uuid);
         let Some(content) = fields.get("content") else {
             return;
@@ -101,6 +131,34 @@ impl ClaudeCodeSession {
             thread.push_piece(id.clone(), message);
         }
         thread.conversation.model = model.or_else(|| thread.conversation.model.take());
+    }
+
+    /// Takes back everything after the line `parent`, if it is known.
+    fn go_back_to(&mut self, parent: Option<&str>) {
+        let place = parent.and_then(|parent| self.places.get(parent)).copied();
+        let Some(place) = place else { return };
+        let main = self.threads.of(TranscriptForm::ClaudeCode, None);
+        if !main.go_back_to(place) {
+            return;
+        }
+        let is_before = |id: &String| self.places.get(id).is_some_and(|it| it.unit <= place.unit);
+        let kept = self.order.partition_point(is_before);
+        for id in self.order.split_off(kept) {
+            self.places.remove(&id);
+            self.gone.insert(id);
+        }
+    }
+
+    /// True for a line that follows one that was taken back, such as the output of a command that
+    /// still ran. It is taken back too.
+    fn is_late(&mut self, parent: Option<&str>, uuid: Option<&String>) -> bool {
+        let is_late = parent.is_some_and(|parent| self.gone.contains(parent));
+        if is_late {
+            self.gone.extend(uuid.cloned());
+            let main = self.threads.of(TranscriptForm::ClaudeCode, None);
+            main.take_back_unit();
+        }
+        is_late
     }
 
     /// Records the thread of a line without a message, because later lines name it.
@@ -133,6 +191,12 @@ impl ClaudeCodeSession {
             format!("side-{}", self.nameless)
         })
     }
+}
+
+/// The line before this one; none for lines of sub-agents.
+fn parent(line: &JsonFields<'_>) -> Option<String> {
+    let parent = line.string("parentUuid");
+    parent.filter(|_| !line.is_true("isSidechain"))
 }
 
 fn kind_of(line: &JsonFields<'_>) -> Option<MessageKind> {

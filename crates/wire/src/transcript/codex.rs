@@ -36,6 +36,8 @@ pub(super) struct CodexRollout {
     gatherer: MessageGatherer,
     compactions: Vec<usize>,
     origins: Vec<MessageOrigin>,
+    /// The units of turns that the user took back, and of the lines that say so.
+    taken_back: Vec<usize>,
     unit: usize,
     /// The position of the newest answer, to which token counts belong.
     answer: Option<usize>,
@@ -69,7 +71,11 @@ impl TranscriptLog for CodexRollout {
         read.window = self.window;
         read.messages = self.gatherer.messages;
         read.compactions = self.compactions;
-        Vec::from_iter(ReadConversation::unless_empty(read, self.origins))
+        Vec::from_iter(ReadConversation::unless_empty(
+            read,
+            self.origins,
+            self.taken_back,
+        ))
     }
 }
 
@@ -125,6 +131,7 @@ impl CodexRollout {
             // Without this, answers of two turns without a user message between them would become
             // one.
             "task_complete" | "turn_aborted" => self.gatherer.end_answer(),
+            "thread_rolled_back" => self.roll_back(event.number("num_turns").unwrap_or(0)),
             "token_count" => {
                 let info = event.fields("info").unwrap_or_default();
                 self.window = limit(&info).or(self.window);
@@ -132,6 +139,27 @@ impl CodexRollout {
             }
             _ => {}
         }
+    }
+
+    /// Takes back the last turns.
+    fn roll_back(&mut self, turns: u64) {
+        // In a compacted log, the client would apply it to the summary.
+        self.taken_back.push(self.unit);
+        let messages = &mut self.gatherer.messages;
+        let start = self.compactions.last().copied().unwrap_or(0);
+        let turns = usize::try_from(turns).unwrap_or(usize::MAX);
+        let newest = messages.iter().enumerate().skip(start).rev();
+        let prompts = newest.filter(|(_, message)| message.is_real_user());
+        let Some((cut, _)) = prompts.take(turns).last() else {
+            return;
+        };
+        messages.truncate(cut);
+        self.gatherer.end_answer();
+        self.answer = self.answer.filter(|at| *at < cut);
+        // A message has its origins in the order of the messages.
+        let kept = self.origins.partition_point(|origin| origin.message < cut);
+        let gone = self.origins.drain(kept..);
+        self.taken_back.extend(gone.map(|origin| origin.unit));
     }
 
     fn usage(&mut self, usage: &JsonFields<'_>) {

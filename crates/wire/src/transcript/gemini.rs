@@ -24,11 +24,14 @@ pub(super) struct GeminiSession {
     places: HashMap<String, usize>,
     /// The units of all entries that a later line replaced.
     replaced: Vec<usize>,
+    /// The units of entries before which the user went back, and of the lines that say so.
+    taken_back: Vec<usize>,
 }
 
 /// One entry: its messages, and the outputs that it contains.
 #[derive(Default)]
 struct GeminiEntry {
+    id: Option<String>,
     messages: Vec<Message>,
     outputs: Vec<Output>,
     /// The units of the entry, which is written again when more is known.
@@ -42,6 +45,9 @@ impl TranscriptLog for GeminiSession {
         let set = fields.fields("$set");
         if let Some(all) = set.and_then(|set| set.list("messages")) {
             self.start_over(number, all);
+        }
+        if let Some(first) = fields.string("$rewindTo") {
+            self.go_back_before(&first, number);
         }
         // A session as one document, followed by a line break.
         let all = fields.list("messages").unwrap_or_default();
@@ -67,7 +73,11 @@ impl TranscriptLog for GeminiSession {
         }
         let (messages, origins) = in_order(entries);
         read.messages = messages;
-        Vec::from_iter(ReadConversation::unless_empty(read, origins))
+        Vec::from_iter(ReadConversation::unless_empty(
+            read,
+            origins,
+            self.taken_back,
+        ))
     }
 }
 
@@ -100,6 +110,17 @@ impl GeminiSession {
         }
     }
 
+    /// Takes back the entry `first` and everything after it. If it is unknown, the client takes
+    /// back everything.
+    fn go_back_before(&mut self, first: &str, unit: usize) {
+        let at = self.places.get(first).copied().unwrap_or(0);
+        for entry in self.entries.split_off(at) {
+            entry.id.and_then(|id| self.places.remove(&id));
+            self.taken_back.extend(entry.units);
+        }
+        self.taken_back.push(unit);
+    }
+
     fn entry(&mut self, unit: usize, fields: &JsonFields<'_>) {
         let mut entry = match fields.text("type").unwrap_or_default().as_ref() {
             "user" => user(fields),
@@ -118,10 +139,12 @@ impl GeminiSession {
             // Avoids copying the longer list.
             std::mem::swap(&mut entry.units, &mut earlier.units);
             entry.units.append(&mut earlier.units);
+            entry.id = earlier.id.take();
             *earlier = entry;
             return;
         }
         let at = self.entries.len();
+        entry.id.clone_from(&id);
         self.places.extend(id.map(|id| (id, at)));
         self.entries.push(entry);
     }

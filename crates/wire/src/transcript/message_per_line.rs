@@ -48,6 +48,7 @@ impl TranscriptLog for MessagePerLine {
         vec![ReadConversation {
             conversation: read,
             origins: self.origins,
+            taken_back: Vec::new(),
         }]
     }
 }

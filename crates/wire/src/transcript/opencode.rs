@@ -56,6 +56,7 @@ pub(super) fn read(
     Some(ReadConversation {
         conversation: read,
         origins,
+        taken_back: Vec::new(),
     })
 }
 

@@ -24,6 +24,8 @@ pub(super) struct ReadConversation {
     pub(super) conversation: Conversation,
     /// The unit of each message.
     pub(super) origins: Vec<MessageOrigin>,
+    /// Units that the client no longer sends because the user went back, and those that say so.
+    pub(super) taken_back: Vec<usize>,
 }
 
 impl ReadConversation {
@@ -31,11 +33,13 @@ impl ReadConversation {
     pub(super) fn unless_empty(
         conversation: Conversation,
         origins: Vec<MessageOrigin>,
+        taken_back: Vec<usize>,
     ) -> Option<Self> {
         let some = !conversation.messages.is_empty();
         some.then_some(Self {
             conversation,
             origins,
+            taken_back,
         })
     }
 }
@@ -48,8 +52,16 @@ pub(super) struct Thread {
     /// The position of a message by its id in the log.
     places: HashMap<String, usize>,
     origins: Vec<MessageOrigin>,
+    taken_back: Vec<usize>,
     /// The current unit.
     unit: usize,
+}
+
+/// A place in a thread to which the user may go back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ThreadPlace {
+    pub(super) unit: usize,
+    messages: usize,
 }
 
 impl Thread {
@@ -58,6 +70,44 @@ impl Thread {
             conversation: Conversation::new(form),
             ..Self::default()
         }
+    }
+
+    /// The place after the current unit.
+    pub(super) fn place(&self) -> ThreadPlace {
+        ThreadPlace {
+            unit: self.unit,
+            messages: self.conversation.messages.len(),
+        }
+    }
+
+    /// Takes back every message after `place`; false if there is none.
+    pub(super) fn go_back_to(&mut self, place: ThreadPlace) -> bool {
+        let conversation = &mut self.conversation;
+        if conversation.messages.len() <= place.messages {
+            return false;
+        }
+        conversation.messages.truncate(place.messages);
+        while conversation.compactions.last() >= Some(&place.messages) {
+            conversation.compactions.pop();
+        }
+        // Origins are in the order of the units, so only those after the place are touched.
+        let kept = self
+            .origins
+            .partition_point(|origin| origin.unit <= place.unit);
+        let after = self.origins.split_off(kept);
+        // A later piece of a message that stays belongs to it.
+        let (stay, gone): (Vec<_>, Vec<_>) = after
+            .into_iter()
+            .partition(|origin| origin.message < place.messages);
+        self.origins.extend(stay);
+        self.taken_back
+            .extend(gone.into_iter().map(|origin| origin.unit));
+        true
+    }
+
+    /// Takes back the current unit.
+    pub(super) fn take_back_unit(&mut self) {
+        self.taken_back.push(self.unit);
     }
 
     /// Adds a message.
@@ -76,6 +126,8 @@ impl Thread {
     /// in between.
     pub(super) fn push_piece(&mut self, id: Option<String>, message: Message) {
         let known = id.as_ref().and_then(|id| self.places.get(id)).copied();
+        // It may have been taken back.
+        let known = known.filter(|at| *at < self.conversation.messages.len());
         let at = known.unwrap_or(self.conversation.messages.len());
         self.came(at);
         let messages = &mut self.conversation.messages;
@@ -146,7 +198,7 @@ impl Threads {
                     (Some(session), Some(name)) => Some(format!("{session}/{name}")),
                     (session, name) => name.or_else(|| session.map(str::to_owned)),
                 };
-                ReadConversation::unless_empty(conversation, thread.origins)
+                ReadConversation::unless_empty(conversation, thread.origins, thread.taken_back)
             })
             .collect()
     }

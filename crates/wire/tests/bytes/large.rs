@@ -63,7 +63,9 @@ fn a_hundred_thousand_messages_are_scanned_and_changed() {
     assert_eq!(scan.len(), 100_000);
     let changes: Vec<BodyChange> = (1..100_000)
         .filter(|at| at % 2 == 1)
-        .map(|message| BodyChange::Remove { message })
+        .map(|message| BodyChange::Remove {
+            messages: message..message + 1,
+        })
         .collect();
     let spliced = splice(&scan, &changes).unwrap();
     let again = BodyScan::new(&spliced.body, Dialect::Chat).unwrap();

@@ -9,7 +9,7 @@ use crate::common::body;
 /// Scans a body anew and from behind so many entries: both must see the same.
 fn check(body: &str, memo: &ScanMemo, entries: usize, scan: &BodyScan<'_>) {
     let fresh = BodyScan::new(body.as_bytes(), scan.dialect()).unwrap();
-    let resumed = BodyScan::resume(body.as_bytes(), memo, entries).unwrap();
+    let resumed = BodyScan::resume(body.as_bytes(), memo.clone(), entries).unwrap();
     assert_eq!(resumed.request(), fresh.request());
     assert_eq!(resumed.len(), fresh.len());
     assert_eq!(resumed.first_in_list(), fresh.first_in_list());

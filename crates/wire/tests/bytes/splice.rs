@@ -119,9 +119,8 @@ fn check_overruled(scan: &BodyScan<'_>, case: &Case, spliced: &SplicedBody<'_>) 
 fn check_untouched(scan: &BodyScan<'_>, case: &Case, text: &str) {
     let touched = |at: usize| {
         case.changes.iter().any(|change| match change {
-            BodyChange::Show { message, .. }
-            | BodyChange::Remove { message }
-            | BodyChange::Rename { message, .. } => *message == at,
+            BodyChange::Show { message, .. } | BodyChange::Rename { message, .. } => *message == at,
+            BodyChange::Remove { messages } => messages.contains(&at),
             BodyChange::StripReasoning { before } => at < *before,
             // It becomes part of what the system says.
             BodyChange::Insert { message, .. } if message.role == Role::System => {
@@ -266,7 +265,8 @@ impl Case {
             if scan.role(message) == Some(Role::System) {
                 continue;
             }
-            self.changes.push(BodyChange::Remove { message });
+            let messages = message..message + 1;
+            self.changes.push(BodyChange::Remove { messages });
             self.messages[message] = None;
         }
     }

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use crate::exit::Failure;
+use crate::out_file;
 use crate::ui::Terminal;
 
 /// True if the transcript goes to standard output.
@@ -13,12 +14,7 @@ pub(super) fn is_stdout(output: &Path) -> bool {
 
 /// Fails if the transcript would be overwritten without `--force`.
 pub(super) fn check(file: &Path, output: &Path, force: bool) -> Result<(), Failure> {
-    // Links and relative paths may name the same file differently.
-    let same = match (file.canonicalize(), output.canonicalize()) {
-        (Ok(file), Ok(output)) => file == output,
-        _ => false,
-    };
-    if same && !force {
+    if out_file::is_same(file, output) && !force {
         return Err(Failure::input(
             format!("{} is the transcript itself", output.display()),
             "give another file with -o, or --force to overwrite it: the store keeps the original",
@@ -48,15 +44,25 @@ pub(super) fn write(output: &Path, bytes: &[u8], terminal: &mut Terminal) -> Res
         terminal.data().write_all(bytes)?;
         return Ok(());
     }
-    let folder = output
+    // A rename would put a plain file in place of a pipe or a device.
+    if out_file::is_special(output) {
+        return out_file::write(output, bytes);
+    }
+    // A link stays, because clients may find their logs through it.
+    let target = output.canonicalize().unwrap_or_else(|_| output.to_owned());
+    let folder = target
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     // In the same folder, because a file cannot be renamed across file systems.
     let written = tempfile::NamedTempFile::new_in(folder).and_then(|mut file| {
         file.write_all(bytes)?;
+        // A replaced file stays readable for those who could read it.
+        if let Ok(old) = target.metadata() {
+            file.as_file().set_permissions(old.permissions())?;
+        }
         file.as_file().sync_all()?;
-        file.persist(output).map_err(|error| error.error)
+        file.persist(&target).map_err(|error| error.error)
     });
     written.map(drop).map_err(|error| Failure::WithHint {
         message: format!("{}: cannot write: {error}", output.display()),

@@ -48,6 +48,9 @@ pub(super) fn write(
     force: bool,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
+    if file.as_os_str() == "-" {
+        return Ok(terminal.out().write_all(text.as_bytes())?);
+    }
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
     // The file system checks this atomically, so no file can appear in between.

@@ -27,7 +27,7 @@ pub struct ConfigArgs {
 pub enum ConfigVerb {
     /// Write a project file that lists every setting, commented out
     Init {
-        /// The file to write
+        /// The file to write; - for standard output
         #[arg(default_value = trimtab::config::PROJECT_FILE)]
         file: PathBuf,
         /// The preset to start from

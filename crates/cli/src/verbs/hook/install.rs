@@ -5,10 +5,9 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::json_file::{OrderedObject, write_list};
+use super::json_file::{add, remove};
 use super::{HookClient, HookFileArgs};
 use crate::common::CommonArgs;
 use crate::exit::Failure;
@@ -16,8 +15,8 @@ use crate::ui::Terminal;
 use crate::ui::visible::visible;
 use crate::verbs::chat::diff::{DiffLine, diff};
 
-/// The event after a tool has run.
-const EVENT: &str = "PostToolUse";
+/// The list of hooks that run after a tool.
+const HOOKS: [&str; 2] = ["hooks", "PostToolUse"];
 /// The end of the command that the hook runs.
 const COMMAND: &str = "hook claude";
 /// How long the client waits for the hook, in seconds. Outputs of many MB take less than one
@@ -34,13 +33,16 @@ pub(super) fn install(
     let hook = json!({"matcher": "*", "hooks": [
         {"type": "command", "command": command, "timeout": TIMEOUT},
     ]});
-    let change = |entries: &mut Vec<Box<RawValue>>| -> serde_json::Result<()> {
+    edit(args, common, terminal, |before| {
         // The path of this program may have changed since the hook was installed.
-        entries.retain(|entry| !is_ours(entry));
-        entries.push(RawValue::from_string(hook.to_string())?);
-        Ok(())
-    };
-    edit(args, common, terminal, change)
+        let hook = hook.to_string();
+        let is_old = |entry: &str| is_ours(entry) && entry != hook;
+        let text = remove(before, &HOOKS, &is_old)?;
+        if text.contains(&hook) {
+            return Ok(text);
+        }
+        add(&text, &HOOKS, &hook)
+    })
 }
 
 /// Removes the hook.
@@ -49,16 +51,14 @@ pub(super) fn uninstall(
     common: &CommonArgs,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
-    let change = |entries: &mut Vec<Box<RawValue>>| -> serde_json::Result<()> {
-        entries.retain(|entry| !is_ours(entry));
-        Ok(())
-    };
-    edit(args, common, terminal, change)
+    edit(args, common, terminal, |before| {
+        remove(before, &HOOKS, &is_ours)
+    })
 }
 
 /// True for an entry whose only command is ours.
-fn is_ours(entry: &RawValue) -> bool {
-    let entry: Value = serde_json::from_str(entry.get()).unwrap_or_default();
+fn is_ours(entry: &str) -> bool {
+    let entry: Value = serde_json::from_str(entry).unwrap_or_default();
     let hooks = entry.get("hooks").and_then(Value::as_array);
     let is_our_command = |hook: &Value| {
         let command = hook.get("command").and_then(Value::as_str);
@@ -71,24 +71,29 @@ fn edit(
     args: &HookFileArgs,
     common: &CommonArgs,
     terminal: &mut Terminal,
-    change: impl FnOnce(&mut Vec<Box<RawValue>>) -> serde_json::Result<()>,
+    change: impl FnOnce(&str) -> serde_json::Result<String>,
 ) -> Result<(), Failure> {
     let path = settings_file(args)?;
     let before = match fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(unusable(&path, "read", &error)),
     };
-    let after = changed(&before, change).map_err(|error| {
+    let settings = if before.trim().is_empty() {
+        "{}\n"
+    } else {
+        before.as_str()
+    };
+    let after = change(settings).map_err(|error| {
         let hint = "correct the file, or name another one with --file";
         Failure::input(format!("{}: {error}", path.display()), hint)
     })?;
-    let differs = after.trim() != before.trim();
-    if differs {
+    let differs = after != settings;
+    if differs && !common.json {
         print_difference(&before, &after, terminal)?;
     }
     let backup = if differs && args.yes {
-        write(&path, &before, &after)?
+        write(&path, &before, &after).map_err(|error| unusable(&path, "write", &error))?
     } else {
         None
     };
@@ -99,6 +104,13 @@ fn edit(
         backup,
     };
     edit.report(common, terminal)
+}
+
+fn unusable(path: &Path, verb: &str, error: &io::Error) -> Failure {
+    Failure::WithHint {
+        message: format!("{}: cannot {verb}: {error}", path.display()),
+        hint: Some("name another settings file with --file".to_owned()),
+    }
 }
 
 /// The result of editing a settings file.
@@ -130,38 +142,6 @@ impl FileEdit {
         });
         Ok(())
     }
-}
-
-/// The settings with another list of hooks.
-fn changed(
-    before: &str,
-    change: impl FnOnce(&mut Vec<Box<RawValue>>) -> serde_json::Result<()>,
-) -> serde_json::Result<String> {
-    let text = if before.trim().is_empty() {
-        "{}"
-    } else {
-        before
-    };
-    let mut settings = OrderedObject::parse(text)?;
-    let mut hooks = OrderedObject::parse(settings.get("hooks").unwrap_or("{}"))?;
-    let mut entries: Vec<Box<RawValue>> = serde_json::from_str(hooks.get(EVENT).unwrap_or("[]"))?;
-    let old: Vec<String> = entries.iter().map(|entry| entry.get().to_owned()).collect();
-    change(&mut entries)?;
-    let entries: Vec<&str> = entries.iter().map(|entry| entry.get()).collect();
-    if entries == old {
-        return Ok(before.to_owned());
-    }
-    if entries.is_empty() {
-        hooks.remove(EVENT);
-    } else {
-        hooks.set(EVENT, write_list(&entries, 2))?;
-    }
-    if hooks.is_empty() {
-        settings.remove("hooks");
-    } else {
-        settings.set("hooks", hooks.write(1))?;
-    }
-    Ok(format!("{}\n", settings.write(0)))
 }
 
 /// Writes the file and keeps a copy of the old one. Returns the path of the copy.

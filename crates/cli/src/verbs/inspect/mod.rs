@@ -93,7 +93,7 @@ pub fn run(
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     for path in [&args.html, &args.svg].into_iter().flatten() {
-        out_file::check(path)?;
+        out_file::check(path, &args.files)?;
     }
     let mut models = RecordedModels::new(args.window, args.model.as_deref())?;
     let is_drawn = args.html.is_some() || args.svg.is_some();

@@ -72,10 +72,10 @@ impl LongestConversation {
             .collect();
         let picture = source.picture(chosen, &others)?;
         if let Some(path) = &args.html {
-            out_file::write(path, &picture.page())?;
+            out_file::write(path, picture.page())?;
         }
         if let Some(path) = &args.svg {
-            out_file::write(path, &picture.image())?;
+            out_file::write(path, picture.image())?;
         }
         Ok(())
     }

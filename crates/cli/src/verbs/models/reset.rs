@@ -18,7 +18,7 @@ pub(super) fn run(common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Fa
     let removed = match fs::remove_file(&path) {
         Ok(()) => true,
         Err(error) if error.kind() == io::ErrorKind::NotFound => false,
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(catalogue::unwritable(&path, &error)),
     };
     let models = Catalogue::embedded().ids().count();
     if common.json {

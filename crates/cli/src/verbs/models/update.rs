@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ pub(super) fn run(from: &str, common: &CommonArgs, terminal: &mut Terminal) -> R
     let before = catalogue::load().unwrap_or_default();
     let merged = before.merged(&import.catalogue);
     let (added, changed) = difference(&before, &import.catalogue);
-    replace(&path, merged.snapshot())?;
+    replace(&path, merged.snapshot()).map_err(|error| catalogue::unwritable(&path, &error))?;
     let (models, skipped) = (merged.ids().count(), import.skipped.len());
     if common.json {
         let report = serde_json::json!({
@@ -120,7 +120,7 @@ fn bad_registry(from: &str, why: &str) -> Failure {
 }
 
 /// Writes to a temporary file and renames it, so that a reader sees the old or the new file.
-fn replace(path: &Path, text: &str) -> Result<(), Failure> {
+fn replace(path: &Path, text: &str) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
     let mut written = tempfile::NamedTempFile::new_in(folder)?;

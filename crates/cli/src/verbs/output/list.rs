@@ -8,9 +8,9 @@ use super::store_location::StoreLocation;
 use crate::common::CommonArgs;
 use crate::common::StoreArgs;
 use crate::exit::Failure;
-use crate::ui::columns::{Align, lined_up};
+use crate::ui::columns::{Align, lined_up_within};
 use crate::ui::visible::visible;
-use crate::ui::{Terminal, number, style, units};
+use crate::ui::{Terminal, line_width, number, style, units};
 
 /// The arguments of `trimtab output list`.
 #[derive(Debug, clap::Args)]
@@ -102,7 +102,7 @@ fn text(place: &StoreLocation, session: &SessionId, outputs: &[OutputMetadata]) 
         .collect();
     let (left, right) = (Align::Left, Align::Right);
     let (strong, name) = (style::STRONG, visible(session.as_str()));
-    let rows = lined_up(&rows, [left, right, right, right, left, left]);
+    let rows = lined_up_within(&rows, [left, right, right, right, left, left], line_width());
     format!("{strong}session {name}{strong:#}\n{rows}")
 }
 

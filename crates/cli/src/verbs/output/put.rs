@@ -72,9 +72,9 @@ pub fn run(
         terminal.json(&json)?;
     } else {
         terminal.note(&format!(
-            "stored {}, {} lines",
+            "stored {}, {}",
             units::size(bytes),
-            number::grouped(lines)
+            number::counted(usize::try_from(lines).unwrap_or(usize::MAX), "line")
         ));
         writeln!(terminal.out(), "{stored}")?;
     }

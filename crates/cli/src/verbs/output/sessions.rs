@@ -9,7 +9,8 @@ use crate::common::CommonArgs;
 use crate::common::StoreArgs;
 use crate::exit::Failure;
 use crate::ui::columns::{Align, lined_up};
-use crate::ui::{Terminal, number, units};
+use crate::ui::visible::visible;
+use crate::ui::{Terminal, line_width, number, units};
 
 /// The prefix of the names of all sessions of the proxy.
 const PROXY_SESSIONS: &str = "proxy/";
@@ -78,5 +79,26 @@ fn text(sessions: &[SessionInfo]) -> String {
         .chain(sessions.iter().map(row))
         .collect();
     let (left, right) = (Align::Left, Align::Right);
-    lined_up(&rows, [left, right, right, right, left])
+    let table = lined_up(&rows, [left, right, right, right, left]);
+    let width = line_width().unwrap_or(usize::MAX);
+    if table.lines().all(|line| line.chars().count() <= width) {
+        return table;
+    }
+    sessions.iter().map(|info| in_lines(info, now)).collect()
+}
+
+/// A session in short lines. Its name is never cut, because other verbs take it.
+fn in_lines(info: &SessionInfo, now: u64) -> String {
+    let plural = if info.outputs == 1 { "" } else { "s" };
+    let mut text = format!(
+        "{}\n  {} output{plural}, {}, used {} ago\n",
+        visible(info.session.as_str()),
+        number::grouped(info.outputs),
+        units::size(info.byte_size),
+        units::age(now.saturating_sub(info.used)),
+    );
+    if let Some(parent) = &info.parent {
+        text.extend(["  parent ", &*visible(parent.as_str()), "\n"]);
+    }
+    text
 }

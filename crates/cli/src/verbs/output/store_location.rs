@@ -55,11 +55,12 @@ pub struct StoreLocation {
 impl StoreArgs {
     /// The place of the store: from the flag, the environment, or the user's data folder.
     pub fn place(&self) -> Result<StorePlace, Failure> {
-        let given = self
+        let named = self
             .store
             .clone()
             .filter(|path| !path.as_os_str().is_empty());
-        let given = given.or_else(default_folder).ok_or_else(|| {
+        let is_named = named.is_some();
+        let given = named.or_else(default_folder).ok_or_else(|| {
             Failure::input(
                 "no folder for the store: HOME is not set",
                 "set it with --store PATH or TRIMTAB_STORE",
@@ -72,11 +73,20 @@ impl StoreArgs {
             )
         })?;
         let has_blobs = self.blobs.as_deref().is_some_and(|url| !url.is_empty());
-        if has_blobs && matches!(place, StorePlace::Folder(_)) {
+        // Settings and variables for a database do not disturb a command that names a folder. But
+        // whoever gives the flag, or an object store and no store at all, expects outputs there.
+        let is_expected = has_blobs && (!is_named || is_given_as_flag("--blobs"));
+        if let StorePlace::Folder(folder) = &place
+            && is_expected
+        {
             return Err(Failure::input(
-                "--blobs needs a store in a database, and the store is a folder",
-                "give a postgres:// URL with --store, or remove --blobs, TRIMTAB_BLOBS and the setting \
-                 blobs; --blobs '' overrides them",
+                format!(
+                    "an object store (--blobs, TRIMTAB_BLOBS or the setting blobs) needs a store in \
+                     a database, and the store is the folder {}",
+                    visible(&folder.display().to_string())
+                ),
+                "give a postgres:// URL with --store, or --blobs '' to use the folder without an \
+                 object store",
             ));
         }
         Ok(place.with_variables(key_handover::server_variables()))
@@ -115,6 +125,15 @@ impl StoreArgs {
         let opened = place.create();
         located(place, opened)
     }
+}
+
+/// True if the command line has the flag. The parser takes variables for flags.
+fn is_given_as_flag(flag: &str) -> bool {
+    std::env::args_os().any(|argument| {
+        let argument = argument.to_string_lossy();
+        let rest = argument.strip_prefix(flag);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+    })
 }
 
 fn no_store(place: &StorePlace) -> Failure {

@@ -2,11 +2,12 @@
 
 use super::svg::WIDTH;
 
-/// The usual width of a letter, and the height of a line.
-const LETTER: f64 = 6.8;
-const LINE: f64 = 14.0;
+/// The usual width of a letter, and the height of a line, on a phone: there the letters are larger
+/// in proportion to the plot.
+const LETTER: f64 = 8.6;
+const LINE: f64 = 18.0;
 /// The distance of a label's middle from its point, and half the size of a point.
-const GAP: f64 = 14.0;
+const GAP: f64 = 16.0;
 const POINT: f64 = 6.0;
 /// How many lines a label may be away from its point.
 const MOST_LINES: u32 = 8;

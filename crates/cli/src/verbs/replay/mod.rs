@@ -138,7 +138,7 @@ pub fn run(args: &ReplayArgs, common: &CommonArgs, terminal: &mut Terminal) -> R
     let mut models = RecordedModels::new(args.window, args.model.as_deref())?;
     let mut settings = conditions(args, &models)?;
     for path in [&args.html, &args.windows].into_iter().flatten() {
-        out_file::check(path)?;
+        out_file::check(path, &args.files)?;
     }
     let read = recorded_sessions::all(args, (&mut models, &settings), terminal)?;
     if read.conversations.is_empty() {

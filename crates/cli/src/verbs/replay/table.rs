@@ -5,7 +5,7 @@ use std::fmt::Write;
 use trimtab::replay::{RecallCounts, ReplayReport, ReplaySettings};
 
 use super::rows::{ReplayRow, ReplayRows};
-use crate::ui::columns::{Align, lined_up};
+use crate::ui::columns::{Align, lined_up_within};
 use crate::ui::line_width;
 use crate::ui::number::grouped;
 use crate::ui::visible::visible;
@@ -23,13 +23,14 @@ pub fn text(rows: &ReplayRows, settings: &ReplaySettings, every: bool) -> String
     let first = rows.presets.first().map(|preset| &preset.sum.report);
     let calls = first.map_or(0, |report| report.calls);
     let needs = first.map_or(0, |report| report.needing);
-    let mut text = format!(
-        "{}, {} calls, {} of them with text from outputs, window {}\n",
+    let first_line = format!(
+        "{}, {} calls, {} of them with text from outputs, window {}",
         counted(conversations),
         grouped(calls),
         grouped(needs),
         grouped(settings.window),
     );
+    let mut text = wrapped_line(&first_line, 0);
     text.push_str(&left_out(rows));
     text.push('\n');
     text.push_str(&lines(rows, every));
@@ -37,7 +38,8 @@ pub fn text(rows: &ReplayRows, settings: &ReplaySettings, every: bool) -> String
     for preset in &rows.presets {
         let faults = preset.rows.iter().flat_map(|row| &row.report.fault_texts);
         for text_of_fault in faults.take(3) {
-            let _ = writeln!(text, "{}: {}", preset.name, visible(text_of_fault));
+            let line = format!("{}: {}", preset.name, visible(text_of_fault));
+            text.push_str(&wrapped_line(&line, 0));
         }
     }
     if rows.all_sizes.len() == 1 && rows.presets.len() == 1 {
@@ -57,10 +59,21 @@ fn left_out(rows: &ReplayRows) -> String {
         return String::new();
     }
     let ids: Vec<_> = rows.left_out.iter().map(|id| visible(id)).collect();
-    format!(
-        "left out, because a preset had no window for a call: {}: {}\n",
+    let line = format!(
+        "left out, because a preset had no window for a call: {}: {}",
         counted(ids.len()),
         ids.join(", ")
+    );
+    wrapped_line(&line, 0)
+}
+
+/// A line of the report, which continues below if the terminal is too narrow.
+fn wrapped_line(line: &str, indent: usize) -> String {
+    let width = line_width().unwrap_or(usize::MAX).saturating_sub(indent);
+    format!(
+        "{}{}\n",
+        " ".repeat(indent),
+        wrapped(line, width, indent + 2)
     )
 }
 
@@ -68,12 +81,9 @@ fn left_out(rows: &ReplayRows) -> String {
 fn distances(rows: &ReplayRows) -> String {
     let mut text = String::new();
     for distance in rows.distances() {
-        let _ = writeln!(
-            text,
-            "{}: {}",
-            distance.name,
-            distance_text(distance.ready, distance.effective),
-        );
+        let distance_words = distance_text(distance.ready, distance.effective);
+        let line = format!("{}: {distance_words}", distance.name);
+        text.push_str(&wrapped_line(&line, 0));
     }
     if !text.is_empty() {
         text.push('\n');
@@ -157,7 +167,7 @@ fn table<const COLUMNS: usize>(
     if let Some(first) = align.first_mut() {
         *first = Align::Left;
     }
-    lined_up(&lined, align)
+    lined_up_within(&lined, align, line_width())
 }
 
 fn cost_line(name: &str, row: &ReplayRow) -> [String; 11] {
@@ -208,15 +218,7 @@ fn breaks(rows: &ReplayRows) -> String {
     };
     let breaks = &row.report.breaks;
     let mut text = String::new();
-    let mut line = |line: &str, indent: usize| {
-        let width = line_width().unwrap_or(usize::MAX).saturating_sub(indent);
-        let _ = writeln!(
-            text,
-            "{}{}",
-            " ".repeat(indent),
-            wrapped(line, width, indent + 2)
-        );
-    };
+    let mut line = |line: &str, indent| text.push_str(&wrapped_line(line, indent));
     for found in breaks.iter().take(BREAKS) {
         let (number, calls) = (grouped(found.number), grouped(row.report.calls));
         let (tokens, cost) = (grouped(found.tokens), found.cost);

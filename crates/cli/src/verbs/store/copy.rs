@@ -48,16 +48,15 @@ pub fn run(
     common: &CommonArgs,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
-    let (from, source) = opened(&args.from, args.from_blobs.as_deref(), StorePlace::open)?;
-    let (to, target) = opened(&args.to, args.to_blobs.as_deref(), StorePlace::create)?;
-    if from == to {
-        return Err(Failure::input(
-            format!("{from} is both the source and the target"),
-            "give another target",
-        ));
-    }
-    let count = source.sessions().map_err(|error| explain(&from, &error))?;
-    let bar = Progress::steps("copying sessions", count.len() as u64, terminal);
+    let from = place(&args.from, ("--from-blobs", args.from_blobs.as_deref()))?;
+    let to = place(&args.to, ("--to-blobs", args.to_blobs.as_deref()))?;
+    check_apart(&from, &to)?;
+    let source = opened(&from, from.open())?;
+    let target = opened(&to, to.create())?;
+    let sessions = source.sessions().map_err(|error| explain(&from, &error))?;
+    // Outputs count too, because one session can have most of them.
+    let steps = sessions.iter().map(|session| session.outputs + 1).sum();
+    let bar = Progress::steps("copying sessions and outputs", steps, terminal);
     let copied = copy_store(source.as_ref(), target.as_ref(), &mut |_| bar.advance());
     bar.finish();
     let done = copied.map_err(|error| match error {
@@ -74,27 +73,60 @@ pub fn run(
     Ok(())
 }
 
-type OpenPlace = fn(&StorePlace) -> Result<Arc<dyn Store>, Error>;
-
-fn opened(
-    path: &Path,
-    blobs: Option<&str>,
-    open: OpenPlace,
-) -> Result<(StorePlace, Arc<dyn Store>), Failure> {
+/// The place of a store whose object store was given with a flag.
+fn place(path: &Path, (flag, blobs): (&str, Option<&str>)) -> Result<StorePlace, Failure> {
     let place = StorePlace::new(path, blobs).ok_or_else(|| {
         Failure::input(
             format!("{}: not a store", redact_urls(&path.to_string_lossy())),
             "give the path of a folder, or a postgres:// URL",
         )
     })?;
-    let store = open(&place).map_err(|error| match error {
+    let has_blobs = blobs.is_some_and(|url| !url.is_empty());
+    if has_blobs && matches!(place, StorePlace::Folder(_)) {
+        return Err(Failure::input(
+            format!("{flag} needs a store in a database, and {place} is a folder"),
+            format!("remove {flag}: a folder holds all outputs itself"),
+        ));
+    }
+    Ok(place)
+}
+
+/// Fails if both are the same store, or have the same object store.
+fn check_apart(from: &StorePlace, to: &StorePlace) -> Result<(), Failure> {
+    let is_same = match (from, to) {
+        (StorePlace::Folder(from), StorePlace::Folder(to)) => {
+            // The target may not exist yet.
+            from.canonicalize().ok() == to.canonicalize().ok() && from.exists()
+        }
+        (from, to) => from == to,
+    };
+    if is_same {
+        return Err(Failure::input(
+            format!("{from} is both the source and the target"),
+            "give another target",
+        ));
+    }
+    if from.shares_objects(to) {
+        return Err(Failure::input(
+            "the source and the target have the same object store, and each would remove the \
+             outputs of the other",
+            "give the target another bucket or prefix with --to-blobs",
+        ));
+    }
+    Ok(())
+}
+
+fn opened(
+    place: &StorePlace,
+    store: Result<Arc<dyn Store>, Error>,
+) -> Result<Arc<dyn Store>, Failure> {
+    store.map_err(|error| match error {
         Error::Vanished { .. } | Error::NoTables => Failure::input(
             format!("no store at {place}"),
             "give the folder or the URL of the store to copy",
         ),
-        error => explain(&place, &error),
-    })?;
-    Ok((place, store))
+        error => explain(place, &error),
+    })
 }
 
 fn as_json(done: &CopyProgress) -> serde_json::Value {

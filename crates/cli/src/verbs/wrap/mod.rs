@@ -93,6 +93,9 @@ pub fn run(args: &WrapArgs, common: &CommonArgs, terminal: &mut Terminal) -> Res
     // Nobody else knows its address, so it needs no token.
     resolved.proxy.make_private();
     let (name, rest) = args.command.split_first().ok_or_else(no_client)?;
+    if name.as_encoded_bytes().starts_with(b"-") {
+        return Err(unknown_option(name));
+    }
     let mut savings = Savings::new(catalogue::load()?);
     let code = block_on(async {
         let has_upstreams = !resolved.proxy.upstreams.is_empty();
@@ -179,6 +182,12 @@ fn list(common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     }
     terminal.out().write_all(text.as_bytes())?;
     Ok(())
+}
+
+fn unknown_option(name: &OsStr) -> Failure {
+    let name = name.display();
+    let hint = "`trimtab wrap --help` lists the options; those of the client come after its name";
+    Failure::input(format!("unknown option {name}"), hint)
 }
 
 fn no_client() -> Failure {

@@ -115,7 +115,7 @@ async fn requests_pass_while_the_database_is_full() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_pass_while_the_database_is_stopped_or_hangs() {
+async fn requests_pass_while_the_database_is_stopped_or_hangs_or_is_slow() {
     let Some((place, relay)) = relayed_database() else {
         return;
     };
@@ -126,6 +126,7 @@ async fn requests_pass_while_the_database_is_stopped_or_hangs() {
     let faults = [
         (RelayMode::Refuse, "stopped"),
         (RelayMode::Stall, "hanging"),
+        (RelayMode::Slow, "slow"),
     ];
     for (round, (mode, what)) in (4..).zip(faults) {
         grow(&mut body, 7, round);

@@ -72,12 +72,19 @@ async fn upstream() -> Upstream {
 
 /// A proxy with the usual limits.
 fn serve_as_usual(upstream: &Upstream, place: &SharedPlace) -> Served {
-    serve_with(upstream, place, &[])
+    let url = upstream.url();
+    let (store, blobs) = (place.database.as_str(), place.blobs.as_str());
+    Served::start(&["--upstream", &url, "--store", store, "--blobs", blobs])
 }
 
-/// A proxy with time, places and memory for every request: the machine may be busy with other
-/// tests.
+/// A proxy with time, places and memory for every request.
 fn serve(upstream: &Upstream, place: &SharedPlace) -> Served {
+    let (store, blobs) = (place.database.as_str(), place.blobs.as_str());
+    serve_patiently(upstream, &["--store", store, "--blobs", blobs])
+}
+
+/// The same with these flags: the machine may be busy with other tests.
+fn serve_patiently(upstream: &Upstream, flags: &[&str]) -> Served {
     let limits = [
         "--set",
         "proxy.limits.plan_ms=300000",
@@ -88,14 +95,8 @@ fn serve(upstream: &Upstream, place: &SharedPlace) -> Served {
         "--set",
         "proxy.limits.tenant_memory_bytes=2000000000",
     ];
-    serve_with(upstream, place, &limits)
-}
-
-fn serve_with(upstream: &Upstream, place: &SharedPlace, flags: &[&str]) -> Served {
     let url = upstream.url();
-    let (store, blobs) = (place.database.as_str(), place.blobs.as_str());
-    let args = ["--upstream", &url, "--store", store, "--blobs", blobs];
-    Served::start(&[&args, flags].concat())
+    Served::start(&[&["--upstream", &url][..], flags, &limits].concat())
 }
 
 /// Text that compresses badly: an output of this size is an object.

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use http::Method;
 use serde_json::Value;
-use trimtab::store::{SharedOptions, SharedStore, Store};
+use trimtab::store::{FolderStore, SharedOptions, SharedStore, Store};
 use trimtab_cli::proxy::http::{HttpAnswer, HttpClient};
 use trimtab_testkit::script::ScriptedReply;
-use trimtab_testkit::servers::PostgresServer;
 use trimtab_testkit::upstream::{ReplySource, Upstream, UpstreamOptions};
 
 use super::{
-    DIALECT, SharedPlace, grow, new_conversation, received, serve, shared_place, upstream,
+    DIALECT, SharedPlace, grow, new_conversation, received, serve, serve_patiently, shared_place,
+    upstream,
 };
 use crate::run::{Served, say};
 use crate::talk::{path, post};
@@ -227,12 +227,12 @@ impl ProxyGroup {
     }
 }
 
-/// A database with the sessions of another one, and with nothing in them: they generate the same
-/// refs.
-fn same_refs(database: &str) -> String {
-    let empty = PostgresServer::shared().unwrap().new_database().unwrap();
+/// A folder with the sessions of a database, and with nothing in them: they generate the same
+/// refs. A busy database makes no difference to what is sent from a folder.
+fn same_refs(database: &str) -> tempfile::TempDir {
+    let empty = tempfile::tempdir().unwrap();
     let from = SharedStore::open(database).unwrap();
-    let to = SharedStore::open(&empty).unwrap();
+    let to = FolderStore::open(empty.path().join("store")).unwrap();
     to.restore_secret(&from.secret().unwrap()).unwrap();
     for info in from.sessions().unwrap() {
         let minter = from.ref_minter(&info.session).unwrap().unwrap();
@@ -253,7 +253,8 @@ async fn compare(
         let mut body = new_conversation(session);
         for round in 0..rounds {
             let number = format!("{session}/{round}");
-            post(&url, path(DIALECT), &body, &[("x-number", &number)]).await;
+            let answer = post(&url, path(DIALECT), &body, &[("x-number", &number)]).await;
+            assert_eq!(answer.header("x-trimtab-reason"), "", "{number}: alone");
             let (sent, expected) = (group.of(&number), single.of(&number));
             assert_eq!(expected.len(), 1, "{number}: one proxy, one window");
             if let Some(other) = sent.iter().find(|window| **window != expected[0]) {
@@ -303,12 +304,10 @@ async fn killed_proxies_of_one_database_send_what_a_single_proxy_sends() {
         group.requests.load(Ordering::Relaxed),
         group.kills.load(Ordering::Relaxed),
     ));
-    let place = SharedPlace {
-        database: same_refs(&group.place.database),
-        ..shared_place().unwrap()
-    };
+    let folder = same_refs(&group.place.database);
     let (alone, expected) = noting_upstream().await;
-    let single = serve(&alone, &place);
+    let store = folder.path().join("store").display().to_string();
+    let single = serve_patiently(&alone, &["--store", &store]);
     let comparisons = (0..CHECKED_AT_ONCE).map(|share| {
         let share = sessions
             .iter()

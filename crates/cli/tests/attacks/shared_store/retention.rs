@@ -8,7 +8,7 @@ use trimtab_cli::proxy::http::HttpAnswer;
 use trimtab_testkit::servers::{ObjectServer, PostgresServer};
 
 use super::{DIALECT, SharedPlace, grow, new_conversation, serve, shared_place, upstream};
-use crate::access::write_settings;
+use crate::access::{get, text, write_settings};
 use crate::run::{PATIENCE, Served, finished, texts};
 use crate::talk::{path, post};
 
@@ -124,6 +124,14 @@ async fn erased_tenant_is_gone_from_database_and_bucket() {
     let proxies = [serve(&provider, &place), serve(&provider, &place)];
     let erased = new_tenant(&proxies[0], &place, "erased", 1).await;
     let stays = new_tenant(&proxies[1], &place, "stays", 2).await;
+    let session = format!(
+        "SELECT convert_from(name, 'UTF8') FROM trimtab.sessions
+         WHERE convert_from(name, 'UTF8') LIKE 'proxy/{erased}/messages/%' AND log > 0"
+    );
+    let session = sql(&place, &session).replace('/', "%2F");
+    let page = format!("/dashboard/api/messages?id={session}");
+    let seen = get(&proxies[0].url, &page, &[]).await;
+    assert!(text(&seen).contains("session 1"), "{}", text(&seen));
     let objects_before = objects.object_count(bucket).unwrap();
     assert!(objects_before >= 2, "both have large outputs");
     let folder = tempfile::tempdir().unwrap();
@@ -144,6 +152,8 @@ async fn erased_tenant_is_gone_from_database_and_bucket() {
     let objects_after = objects.object_count(bucket).unwrap();
     assert_eq!(objects_after.to_string(), named, "no object without a row");
     assert!(objects_after < objects_before);
+    let seen = get(&proxies[0].url, &page, &[]).await;
+    assert_eq!(seen.status, 404, "in memory: {}", text(&seen));
     // A proxy that has the session in memory starts it over.
     let again = converse(&proxies[0], "erased", 1).await;
     assert_eq!(again.header("x-trimtab-reason"), "");

@@ -4,6 +4,7 @@ use serde_json::Value;
 use trimtab_testkit::servers::{ObjectServer, PostgresServer};
 
 use super::{noise, shared_place};
+use crate::access::write_settings;
 use crate::run::{finished, texts};
 
 #[test]
@@ -196,11 +197,87 @@ fn errors_of_a_database_name_it_without_its_password() {
             "folder",
         ],
     );
+    let (_, error) = texts(&done);
+    assert!(error.contains("needs a store in a database"), "{error}");
+}
+
+#[test]
+fn folder_is_used_although_the_settings_name_an_object_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = "store = \"postgres://127.0.0.1:1/none\"\nblobs = \"s3://bucket\"\n";
+    write_settings(folder.path(), settings);
+    std::fs::write(folder.path().join("text"), "text").unwrap();
+    let put = ["output", "put", "--session", "s", "--call", "c", "text"];
+    let done = finished(folder.path(), &[&put[..], &["--store", "own"]].concat());
+    assert!(done.status.success(), "{}", texts(&done).1);
+    write_settings(folder.path(), "blobs = \"s3://bucket\"\n");
+    let (_, error) = texts(&finished(folder.path(), &put));
     assert!(
-        texts(&done)
-            .1
-            .contains("--blobs needs a store in a database")
+        error.contains("needs a store in a database") && error.contains("hint:"),
+        "no store is named at all: {error}"
     );
+}
+
+#[test]
+fn copy_refuses_stores_that_would_disturb_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("text"), "text").unwrap();
+    let put = ["output", "put", "--session", "s", "--call", "c", "text"];
+    let put = [&put[..], &["--store", "one"]].concat();
+    assert!(finished(folder.path(), &put).status.success());
+    let (database, other) = ("postgres://127.0.0.1:1/a", "postgres://127.0.0.1:1/b");
+    let refused: [(&[&str], &str); 4] = [
+        (&["one", "./one"], "both the source and the target"),
+        (&[database, database], "both the source and the target"),
+        (
+            &["one", "two", "--to-blobs", "s3://bucket"],
+            "--to-blobs needs a store in a database, and two is a folder",
+        ),
+        (
+            &[
+                database,
+                other,
+                "--from-blobs",
+                "s3://bucket/a?region=x",
+                "--to-blobs",
+                "s3://bucket/a/",
+            ],
+            "the same object store",
+        ),
+    ];
+    for (args, expected) in refused {
+        let done = finished(folder.path(), &[&["store", "copy"][..], args].concat());
+        let (_, error) = texts(&done);
+        assert_eq!(done.status.code(), Some(2), "{args:?}: {error}");
+        assert!(
+            error.contains(expected) && error.contains("hint:"),
+            "{args:?}: {error}"
+        );
+    }
+    assert!(!folder.path().join("two").exists(), "nothing was created");
+}
+
+#[test]
+fn erasure_without_the_object_store_is_refused() {
+    let Some(place) = shared_place() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("long.txt"), noise(5, 400)).unwrap();
+    let stores = ["--store", &place.database, "--blobs", &place.blobs];
+    let put = ["output", "put", "--session", "s", "--call", "c", "long.txt"];
+    let put = finished(folder.path(), &[&put[..], &stores].concat());
+    assert!(put.status.success(), "{}", texts(&put).1);
+    let erase = ["output", "erase", "--session", "s", "--yes"];
+    let done = finished(folder.path(), &[&erase[..], &stores[..2]].concat());
+    let (_, error) = texts(&done);
+    assert!(
+        !done.status.success() && error.contains("--blobs"),
+        "{error}"
+    );
+    let done = finished(folder.path(), &[&erase[..], &stores].concat());
+    assert!(done.status.success(), "{}", texts(&done).1);
+    if let (Some(bucket), Some(server)) = (&place.bucket, ObjectServer::shared()) {
+        assert_eq!(server.object_count(bucket).unwrap(), 0);
+    }
 }
 
 #[test]

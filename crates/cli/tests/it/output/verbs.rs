@@ -100,6 +100,36 @@ fn list_and_sessions_show_all_entries() {
 }
 
 #[test]
+fn lists_fit_the_width_of_the_terminal() {
+    let home = Home::new();
+    let session = "proxy/3cde843a0f4ed07b718aebfe/messages/5eceafe1f0d1310005020863";
+    let put = [
+        "output",
+        "put",
+        "--session",
+        session,
+        "--tool",
+        "mcp__some_server__search_files",
+        "--call",
+        "toolu_01A09q90qw90lq917835lq9",
+        "-",
+    ];
+    let id = home.run_with(&put, b"one\ntwo\n").stdout;
+    for (verb, wanted) in [("sessions", session), ("list", id.trim())] {
+        let shown = |width| {
+            let mut command = home.command();
+            finish(command.args(["output", verb]).env("COLUMNS", width), b"").stdout
+        };
+        let narrow = shown("80");
+        assert!(narrow.contains(wanted), "{narrow}");
+        for line in narrow.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+        assert!(shown("200").lines().any(|line| line.chars().count() > 80));
+    }
+}
+
+#[test]
 fn lines_are_printed_with_their_numbers() {
     let home = Home::new();
     let id = home.put(LINES);

@@ -16,6 +16,7 @@ use trimtab_engine::observation::observed;
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Output, Part, Ref};
+use trimtab_store::Store;
 use trimtab_wire::scan::BodyScan;
 use trimtab_wire::splice::{BodyChange, splice};
 use trimtab_wire::validate::{RequestFault, validate};
@@ -310,7 +311,11 @@ impl Branch {
         let came = |at: usize| scan.message(at);
         // Rounds that we hid from the client are in the log, but not in its body.
         let as_client = self.message_map.in_client_positions(log, entries, came);
-        let is_plain = as_client.is_none();
+        let is_unedited = as_client.is_none() && whole.is_empty() && projection.is_unedited();
+        // Without plans and repairs the window is the log, so there is nothing to compare.
+        if is_unedited && projection.last_window().repairs().is_empty() {
+            return Ok(None);
+        }
         let changes_in = |log: &Log, entries: &[WindowEntry]| {
             let renamed = offered.and_then(|names| with_tool_names(names, log, entries));
             changes_to(log, renamed.as_deref().unwrap_or(entries), scan.dialect())
@@ -319,10 +324,9 @@ impl Branch {
             Some((log, entries)) => changes_in(&log, &entries),
             None => changes_in(log, entries),
         };
-        // If only normalising changed something, the body is changed only where it is not valid.
-        let is_only_repaired = is_plain && whole.is_empty() && projection.is_unedited();
         changes.append(&mut whole);
-        if changes.is_empty() || (is_only_repaired && validate(scan).is_empty()) {
+        // If only normalising changed something, the body is changed only where it is not valid.
+        if changes.is_empty() || (is_unedited && validate(scan).is_empty()) {
             // The client's bytes pass as they are: nothing is to be changed, or only what providers
             // accept anyway.
             return Ok(None);
@@ -344,6 +348,17 @@ impl Branch {
             }
         }
         Ok(shown)
+    }
+
+    /// True if its window shows a ref whose output was removed.
+    pub(crate) fn shows_dead_ref(&mut self, store: &dyn Store) -> Result<bool, SessionError> {
+        let shown = self.shown_refs().unwrap_or_default();
+        let shown: Vec<&str> = shown.iter().map(String::as_str).collect();
+        match store.holds_all(self.id(), &shown) {
+            // Its bytes are damaged, which is reported when they are read.
+            Err(error) if error.is_damaged() => Ok(false),
+            held => Ok(!held?),
+        }
     }
 
     /// True if the window shows a ref that the model could retrieve.

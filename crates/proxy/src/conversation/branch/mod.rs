@@ -309,15 +309,6 @@ impl Branch {
         self.staged.flush().is_ok() && store.position(self.id(), Stream::Log).ok() == Some(logged)
     }
 
-    /// True if its window shows a ref whose output was removed.
-    pub(crate) fn shows_dead_ref(&mut self, store: &dyn Store) -> bool {
-        let shown = self.shown_refs().unwrap_or_default();
-        shown.iter().any(|id| {
-            let found = store.metadata(self.id(), id);
-            found.is_err_and(|error| error.is_not_found())
-        })
-    }
-
     /// The name of its session.
     pub(crate) fn id(&self) -> &SessionId {
         self.session.id()

@@ -104,40 +104,77 @@ impl LoadedBranches {
     }
 
     /// Drops branches whose session or outputs were removed from the store since the last check.
-    /// The next request starts them over.
-    pub(super) fn forget_removed(&mut self, store: &dyn Store, removals: u64) {
-        if self.removals.replace(removals) == Some(removals) {
-            return;
+    /// The next request starts them over. If the store fails, it is asked again with the next
+    /// request.
+    pub(super) fn forget_removed(
+        &mut self,
+        store: &dyn Store,
+        removals: u64,
+    ) -> Result<(), SessionError> {
+        if self.removals == Some(removals) {
+            return Ok(());
         }
         let before = self.loaded.len();
+        let mut failed = None;
         self.loaded.retain_mut(|(_, branch)| {
             if !branch.is_stored(store) {
                 return false;
             }
-            let is_dead = branch.shows_dead_ref(store);
-            if is_dead {
-                // Its window cannot be rebuilt. If the session cannot be deleted now, the next
-                // removal check finds it again.
-                store.delete_session(branch.id()).unwrap_or(());
+            match branch.shows_dead_ref(store) {
+                Ok(false) => true,
+                Ok(true) => {
+                    // Its window cannot be rebuilt. If the session cannot be deleted now, the next
+                    // removal check finds it again.
+                    store.delete_session(branch.id()).unwrap_or(());
+                    false
+                }
+                Err(error) => {
+                    failed = Some(error);
+                    true
+                }
             }
-            !is_dead
         });
         if self.loaded.len() < before {
             self.count = None;
         }
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        self.removals = Some(removals);
+        Ok(())
     }
 
     /// The branches that share messages with a conversation.
     pub(super) fn sharing(&self, chain: &FingerprintChain) -> Vec<SharingBranch> {
-        let shares = |branch: &Branch| chain.common_length(branch.fingerprints()) > 0;
-        let sharing = self.loaded.iter().filter(|(_, branch)| shares(branch));
-        sharing
+        self.chosen(|branch| chain.common_length(branch.fingerprints()) > 0)
+    }
+
+    fn chosen(&self, is_chosen: impl Fn(&Branch) -> bool) -> Vec<SharingBranch> {
+        let chosen = self.loaded.iter().filter(|(_, branch)| is_chosen(branch));
+        chosen
             .map(|(number, branch)| SharingBranch {
                 number: *number,
                 session: branch.id().clone(),
                 was_durable: branch.staged().is_idle(),
             })
             .collect()
+    }
+
+    /// Brings the branch of a session up to date with the store: another process may have removed it
+    /// or added to it.
+    pub(crate) fn refresh(
+        &mut self,
+        store: &dyn Store,
+        session: &SessionId,
+    ) -> Result<(), SessionError> {
+        let chosen = self.chosen(|branch| branch.id() == session);
+        if chosen.is_empty() {
+            return Ok(());
+        }
+        let (status, positions) = store.positions(std::slice::from_ref(session))?;
+        self.forget_removed(store, status.removals)?;
+        self.catch_up(store, chosen.into_iter().zip(positions));
+        Ok(())
     }
 
     /// Reads what other processes have added to branches, and forgets branches that contradict the

@@ -126,7 +126,7 @@ impl ClientSession {
         if status.read_only {
             return Err(StoreError::ReadOnly.into());
         }
-        branches.forget_removed(store.as_ref(), status.removals);
+        branches.forget_removed(store.as_ref(), status.removals)?;
         branches.catch_up(store.as_ref(), loaded.into_iter().zip(positions));
         if let Some(number) = branches.find(search) {
             return Ok(number);

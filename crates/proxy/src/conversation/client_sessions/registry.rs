@@ -1,7 +1,7 @@
 //! All client sessions in memory. The least recently used are dropped when there are too many or
 //! they take too much memory; the store keeps them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -131,6 +131,18 @@ impl ClientSessions {
             );
         }
         sessions
+    }
+
+    /// Drops these sessions from memory. If a request works on one, that request drops it.
+    pub(crate) fn forget(&self, gone: &BTreeSet<SessionId>) {
+        for client_session in self.all() {
+            let Some(mut branches) = client_session.free_branches() else {
+                continue;
+            };
+            for session in gone {
+                branches.forget_session(session.as_str());
+            }
+        }
     }
 
     /// Drops client sessions that were not used for this long.

@@ -45,7 +45,9 @@ async function preview(id, changed) {
   }
   const { plan } = found;
   const range = ([from, to]) => (to - from > 1 ? `${from + 1} to ${to}` : `${to}`);
-  const hidden = plan.hidden.map(range).join(", ");
+  const hidden = plan.hidden.length === 0 ? "No further message is hidden."
+    : `${plan.hidden.length === 1 && plan.hidden[0][1] - plan.hidden[0][0] === 1 ? "Message" : "Messages"} ` +
+      `${plan.hidden.map(range).join(", ")} will be hidden; they stay in the store, and the model can read them back.`;
   const approve = element("button", { class: "main", type: "button", onclick: async () => {
     try {
       const done = await post("compact", { id });
@@ -58,8 +60,7 @@ async function preview(id, changed) {
   } }, "Compact");
   const box = dialog("Compact this session?",
     element("p", {}, `The window shrinks from ${count(plan.tokens_before)} to ${count(plan.tokens_after)} tokens ` +
-      `(${percent(plan.tokens_before - plan.tokens_after, plan.tokens_before)} less). Messages ${hidden} are hidden; ` +
-      "they stay in the store, and the model can read them back."),
+      `(${percent(plan.tokens_before - plan.tokens_after, plan.tokens_before)} less). ${hidden}`),
     element("p", { class: "soft" }, "These texts, written without a model, stand in their place. You can undo this."),
     element("div", { class: "panes" }, plan.texts.map((text, number) =>
       element("pre", { tabindex: 0, "aria-label": `Text ${number + 1}` }, text))),

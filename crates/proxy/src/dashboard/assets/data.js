@@ -84,13 +84,19 @@ function openFeed() {
   };
 }
 
-/** Runs `work` soon after it is called, and not more often than once in `pause` milliseconds. */
-export function calmly(work, pause = 700) {
+/** Many screens hear of a change at the same moment; each asks within so many milliseconds. */
+const SPREAD = 200;
+
+/**
+ * Runs `work` soon after it is called, and not more often than once in `pause` milliseconds. What
+ * happens last is shown after half a second at the latest.
+ */
+export function calmly(work, pause = 400) {
   let timer = null;
   let last = 0;
   return () => {
     if (timer !== null) return;
-    const wait = Math.max(60, last + pause - Date.now());
+    const wait = Math.max(Math.random() * SPREAD, last + pause - Date.now());
     timer = setTimeout(() => {
       timer = null;
       last = Date.now();

@@ -1,6 +1,6 @@
 // What stands on and around the bands of a film strip: axes, levels, switch points, cache breaks.
 
-import { cents, plural, short } from "./figures.js";
+import { cents, count, plural, short } from "./figures.js";
 
 /** Room around the bands, in pixels. */
 export const PAD = { left: 52, right: 14, top: 34, bottom: 26 };
@@ -8,6 +8,8 @@ export const PAD = { left: 52, right: 14, top: 34, bottom: 26 };
 const NAMES = { trimtab: "Trimtab", client: "client", provider: "provider", time: "went cold" };
 /** Two labels have at least so many pixels between them. */
 const APART = 64;
+/** A label is so high. */
+const LABEL = 15;
 
 export function line(pen, x0, y0, x1, y1) {
   pen.beginPath();
@@ -67,12 +69,14 @@ export function drawLines(view, pen) {
     const shown = other.columns.slice(0, film.columns.length);
     path(view, pen, shown.map((column) => column.tokens + view.base));
   }
-  const limits = (thresholds ?? []).filter(({ tokens }) => tokens && tokens < view.top);
   // A condition at the window itself needs no line of its own.
-  for (const { text, tokens } of limits.filter(({ tokens }) => tokens !== window)) {
-    level(view, pen, tokens, `${text}: ${short(tokens)}`, view.colours.warn, [5, 4]);
+  const levels = (thresholds ?? []).filter(({ tokens }) => tokens && tokens < view.top && tokens !== window)
+    .map(({ text, tokens }) => ({ text: `${text}: ${short(tokens)}`, tokens, colour: view.colours.warn, dash: [5, 4] }));
+  if (window && window <= view.top) {
+    levels.push({ text: `window ${short(window)}`, tokens: window, colour: view.colours.bad, dash: [] });
   }
-  if (window && window <= view.top) level(view, pen, window, `window ${short(window)}`, view.colours.bad, []);
+  let last = { y: -APART, right: 0 };
+  for (const entry of levels.sort((a, b) => b.tokens - a.tokens)) last = level(view, pen, entry, last);
   pen.setLineDash([]);
   wholeLabel(view, pen);
 }
@@ -98,14 +102,17 @@ function path(view, pen, values) {
   pen.stroke();
 }
 
-function level(view, pen, tokens, text, colour, dash) {
+/** Draws a level. Its label stands beside that of the level above if there is no room between them. */
+function level(view, pen, { text, tokens, colour, dash }, above) {
   const y = Math.round(view.y(tokens)) + 0.5;
   pen.setLineDash(dash);
   pen.strokeStyle = colour;
   line(pen, PAD.left, y, view.canvas.clientWidth - PAD.right, y);
   pen.setLineDash([]);
   pen.textAlign = "left";
-  label(pen, view, text, PAD.left + 4, y - 5, colour);
+  const x = y - above.y < LABEL ? above.right : PAD.left + 4;
+  label(pen, view, text, x, y - 5, colour);
+  return { y, right: x + pen.measureText(text).width + 12 };
 }
 
 export function drawMarks(view, pen) {
@@ -115,21 +122,30 @@ export function drawMarks(view, pen) {
   labelCuts(view, pen, cuts);
 }
 
-/** Names who caused a cut, and its price, where there is room. */
+/** Names who caused a cut, its byte and its price, as far as there is room. */
 function labelCuts(view, pen, cuts) {
   let free = PAD.left;
   const right = view.canvas.clientWidth - PAD.right;
-  cuts.forEach(({ column, by, cost }, number) => {
-    const text = cost === null ? NAMES[by] : `${NAMES[by]} ${cents(cost)}`;
-    const width = pen.measureText(text).width + 8;
-    const x = view.x(column);
+  cuts.forEach((cut, number) => {
+    const x = view.x(cut.column);
     const next = number + 1 < cuts.length ? view.x(cuts[number + 1].column) : right;
-    const isRight = x >= free && x + width <= next;
-    if (!isRight && x - width < free) return;
-    pen.textAlign = isRight ? "left" : "right";
-    label(pen, view, text, isRight ? x + 6 : x - 6, view.y(0) - 6, view.colours.cut);
-    free = isRight ? x + width : x;
+    for (const text of cutTexts(cut)) {
+      const width = pen.measureText(text).width + 8;
+      const isRight = x >= free && x + width <= next;
+      if (!isRight && x - width < free) continue;
+      pen.textAlign = isRight ? "left" : "right";
+      label(pen, view, text, isRight ? x + 6 : x - 6, view.y(0) - 6, view.colours.cut);
+      free = isRight ? x + width : x;
+      return;
+    }
   });
+}
+
+/** What a cut says, the longest first. */
+function cutTexts({ by, byte, cost }) {
+  const price = cost === null ? "" : ` ${cents(cost)}`;
+  const place = byte === null ? [] : [`${NAMES[by]}, byte ${count(byte)},${price}`.replace(/,$/, "")];
+  return [...place, `${NAMES[by]}${price}`];
 }
 
 function diamond(view, pen, x, y) {

@@ -36,10 +36,11 @@ export class FilmView {
 
   /** Shows a film: `{ film, tools, window, thresholds, breaks, readBack, other }`. */
   show(data) {
-    const wasLast = !this.data || this.selected >= this.data.film.columns.length - 1;
+    // A film grows in place, so its length is remembered.
+    const wasLast = !this.data || this.selected >= this.last;
     this.data = data;
-    const last = data.film.columns.length - 1;
-    this.selected = wasLast ? last : Math.min(this.selected, last);
+    this.last = data.film.columns.length - 1;
+    this.selected = wasLast ? this.last : Math.min(this.selected, this.last);
     this.draw();
     this.onSelect(this.selected);
   }

@@ -16,6 +16,7 @@ export class MessageList {
     this.pages = new Map();
     this.rows = new Map();
     this.total = 0;
+    this.shown = "";
     this.found = null;
     this.wanted = "";
     this.inner = element("div", { class: "inner" });
@@ -30,18 +31,30 @@ export class MessageList {
       this.search(this.field.value);
     } }, this.field, element("button", {}, "Search"), this.status);
     this.field.addEventListener("search", () => this.field.value === "" && this.search(""));
-    this.own = element("div");
+    this.own = element("div", { class: "own" });
     this.card = element("section", { class: "card", "aria-label": "Messages" },
       element("div", { class: "row spread" }, element("h2", {}, "Messages"), form), listHead(), this.list, this.own);
   }
 
   update(data) {
+    // Without a new decision, only what stood at the end can be shown differently.
+    const shown = data.shown.join();
+    const from = shown === this.shown ? Math.max(0, this.total - 1) : 0;
+    if (shown !== this.shown || data.messages !== this.total) this.forget(from);
+    this.shown = shown;
     this.total = data.messages;
-    this.pages.clear();
-    // What is shown stays until the new data is there.
-    this.rows.forEach((known) => { known.isLoaded = false; });
     replace(this.own, ownTexts(data.own_texts));
     this.draw();
+  }
+
+  /** Asks for the messages from number `from` on again. What is shown stays until they are there. */
+  forget(from) {
+    const page = Math.floor(from / PAGE);
+    for (const number of this.pages.keys()) if (number >= page) this.pages.delete(number);
+    this.rows.forEach((known, row) => {
+      const at = this.found ? this.found[row]?.at : row;
+      if (at >= page * PAGE) known.isLoaded = false;
+    });
   }
 
   open(at) {
@@ -158,13 +171,17 @@ export class MessageList {
   }
 
   async ask(number) {
-    this.pages.set(number, null);
+    const waiting = [];
+    this.pages.set(number, waiting);
+    // It may be asked for again meanwhile.
+    const isCurrent = () => this.pages.get(number) === waiting;
     try {
       const { messages } = await get("messages", { id: this.id, from: number * PAGE, count: PAGE });
+      if (!isCurrent()) return;
       this.pages.set(number, messages);
       this.draw();
     } catch (error) {
-      this.pages.delete(number);
+      if (isCurrent()) this.pages.delete(number);
       tell(error.message);
     }
   }

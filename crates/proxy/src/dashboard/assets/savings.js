@@ -1,8 +1,9 @@
 // The page Savings: what was saved, net of what it cost.
 
-import { calmly, get, listen } from "./data.js";
+import { calmly, listen } from "./data.js";
 import { element, empty, problem, replace, table, tile, tiles } from "./elements.js";
 import { cents, count, money, percent, plural, sessionName, short } from "./figures.js";
+import { sessionList } from "./news.js";
 
 /** The chart shows so many sessions at most: the worst, the best, and some between. */
 const MOST_BARS = 120;
@@ -10,16 +11,16 @@ const MOST_BARS = 120;
 export function savingsPage(place) {
   async function load() {
     try {
-      draw(place, await get("savings"));
+      draw(place, await sessionList());
     } catch (error) {
       problem(place, "The savings cannot be loaded", error);
     }
   }
   load();
-  return listen(calmly(load, 2000));
+  return listen(calmly(load));
 }
 
-function draw(place, { total, compared, holdout, sessions }) {
+function draw(place, { sessions, overview: { savings: total, compared, holdout } }) {
   const priced = sessions.filter((session) => session.is_priced);
   replace(place,
     element("h1", {}, "Savings"),
@@ -39,7 +40,7 @@ function figures(total, compared) {
   const all = tokens + total.beyond_window;
   return tiles(
     tile("Net money saved", cents(total.saved), `${money(total.spent)} spent on ${plural(total.calls, "call")}`,
-      total.saved < 0 ? "bad" : "good"),
+      tone(total.saved)),
     tile("Tokens saved", short(tokens), `${percent(tokens, total.tokens.without)} of what came`, tokens < 0 ? "bad" : ""),
     over > 0 ? tile("Calls that would not have fit", count(over), "each counts as one full window") : null,
     over > 0 ? tile("If the window held everything", cents(total.saved_unbounded),
@@ -47,6 +48,11 @@ function figures(total, compared) {
     tile("Cost of our own calls", cents(compared.own_calls), plural(total.summaries, "summary request")),
     tile("Cost of our cache breaks", cents(compared.own_breaks), "taken off already"),
     total.unpriced > 0 ? tile("Calls of unknown price", count(total.unpriced), "not part of the money") : null);
+}
+
+/** Losses are red, gains are green, and nothing is neither. */
+function tone(saved) {
+  return saved < 0 ? "bad" : saved > 0 ? "good" : "";
 }
 
 function perCall(sums) {
@@ -98,5 +104,5 @@ const columns = [
   { name: "Tokens with it", number: true, cell: (row) => short(row.tokens_with) },
   { name: "Spent", number: true, cell: (row) => (row.is_priced ? cents(row.spent) : "unknown") },
   { name: "Saved", number: true, cell: (row) =>
-    element("span", { class: row.saved < 0 ? "bad" : "good" }, row.is_priced ? cents(row.saved) : "unknown") },
+    row.is_priced ? element("span", { class: tone(row.saved) }, cents(row.saved)) : "unknown" },
 ];

@@ -8,13 +8,14 @@ import { bandText, breaksOf, callText, largestMessages, legend, matchCalls } fro
 import { FilmView } from "./film.js";
 import { cents, count, countdown, money, percent, plural, sessionName, short } from "./figures.js";
 import { MessageList } from "./messages.js";
+import { LiveSession } from "./news.js";
 import { meter, spentText } from "./sessions.js";
 
 export function sessionPage(place, query) {
   const id = query.get("id") ?? "";
   const page = new SessionView(place, id);
   page.load();
-  const refresh = calmly(() => page.load(), 900);
+  const refresh = calmly(() => page.load());
   const stop = listen((event) => {
     if (event.session === id || event.type === "missed" || event.type === "hello") refresh();
   });
@@ -30,6 +31,7 @@ class SessionView {
   constructor(place, id) {
     this.place = place;
     this.id = id;
+    this.live = new LiveSession(id);
     this.data = null;
     this.replays = new Map();
   }
@@ -41,7 +43,7 @@ class SessionView {
 
   async load() {
     try {
-      this.data = await get("session", { id: this.id });
+      this.data = await this.live.load();
     } catch (error) {
       if (!this.data) replace(this.place, empty("The session cannot be shown", error.message));
       else tell(error.message);
@@ -49,7 +51,6 @@ class SessionView {
     }
     if (this.isGone) return;
     if (!this.film) this.build();
-    this.replays.clear();
     this.update();
   }
 
@@ -72,7 +73,7 @@ class SessionView {
 
   replayRow() {
     this.slider = element("input", { type: "range", min: 0, max: this.data.presets.length, value: 0, step: 1,
-      id: "replay", oninput: () => this.replay() });
+      id: "replay", oninput: () => this.chooseReplay() });
     this.replayText = element("span", { class: "soft", role: "status" });
     return element("div", { class: "replay" },
       element("label", { for: "replay" }, "Replay under another preset"), this.slider, this.replayText);
@@ -88,7 +89,7 @@ class SessionView {
     replace(this.legend, legend(this.data.tools));
     this.messages.update(this.data);
     replace(this.summary, this.figures());
-    this.replay();
+    this.showChosen();
     this.tick();
   }
 
@@ -142,26 +143,43 @@ class SessionView {
     this.tip.style.top = `${Math.max(0, place.y - 34)}px`;
   }
 
-  /** Shows the session as it was, or under the preset that the slider names. */
-  async replay() {
-    const number = Number(this.slider.value);
-    const preset = this.data.presets[number - 1];
+  /** Replays the session under the preset that the slider names; a replay of fewer calls is old. */
+  async chooseReplay() {
+    const preset = this.preset();
+    const calls = this.data.film.columns.length;
     this.slider.setAttribute("aria-valuetext", preset ?? "as it was");
+    if (preset && this.replays.get(preset)?.of !== calls) {
+      this.replays.delete(preset);
+      this.showChosen();
+      try {
+        this.replays.set(preset, { ...await get("replay", { id: this.id, preset }), of: calls });
+      } catch (error) {
+        this.replays.set(preset, { problem: error.message });
+      }
+    }
+    if (!this.isGone) this.showChosen();
+  }
+
+  preset() {
+    return this.data.presets[Number(this.slider.value) - 1];
+  }
+
+  /** Shows the session as it was, or as it was replayed. A replay stays as it is while calls come. */
+  showChosen() {
+    const preset = this.preset();
+    const played = this.replays.get(preset);
     if (!preset) {
       this.replayText.textContent = `as it was, under ${this.data.preset}`;
-      return this.showFilm(this.data.film, this.data.calls, null);
-    }
-    this.replayText.textContent = `replaying under ${preset}`;
-    try {
-      const played = this.replays.get(preset) ?? await get("replay", { id: this.id, preset });
-      this.replays.set(preset, played);
-      if (Number(this.slider.value) !== number || this.isGone) return;
+      this.showFilm(this.data.film, this.data.calls, null);
+    } else if (!played) {
+      this.replayText.textContent = `replaying under ${preset}`;
+    } else if (played.problem) {
+      this.replayText.textContent = `${preset}: ${played.problem}`;
+    } else {
       this.replayText.textContent = `${preset}: ${short(played.tokens)} tokens sent, for ${money(played.billed)} of input; ` +
         `largest window ${short(played.largest)}, ${plural(played.breaks, "cache break")}` +
         `${played.over > 0 ? `, ${plural(played.over, "call")} that would not fit` : ""}. The line is what was sent.`;
       this.showFilm(played.film, [], this.data.film);
-    } catch (error) {
-      this.replayText.textContent = `${preset}: ${error.message}`;
     }
   }
 
@@ -170,6 +188,7 @@ class SessionView {
     this.shown = { film, breaks, ...matchCalls(film, calls) };
     this.canvas.setAttribute("aria-label", filmSummary(this.shown));
     this.film.show({ film, other, breaks, tools: this.data.tools, window: this.data.window,
-      thresholds: this.data.thresholds });
+      // Another preset has other conditions.
+      thresholds: other ? [] : this.data.thresholds });
   }
 }

@@ -1,15 +1,15 @@
 // The page Sessions: a live list.
 
-import { calmly, get, listen, serverNow } from "./data.js";
+import { calmly, listen, serverNow } from "./data.js";
 import { element, empty, problem, replace, table, tile, tiles } from "./elements.js";
 import { ago, bytes, cents, count, percent, plural, sessionName, short, unbounded } from "./figures.js";
+import { sessionList } from "./news.js";
 
 export function sessionsPage(place) {
   const refresh = calmly(load);
   async function load() {
     try {
-      const [list, overview] = await Promise.all([get("sessions"), get("overview")]);
-      draw(place, list, overview);
+      draw(place, await sessionList());
     } catch (error) {
       problem(place, "The list cannot be loaded", error);
     }
@@ -23,7 +23,7 @@ export function sessionsPage(place) {
   };
 }
 
-function draw(place, { sessions, older }, overview) {
+function draw(place, { sessions, older, overview }) {
   const held = document.activeElement?.getAttribute?.("href");
   const wasOpen = place.querySelector("details")?.open ?? sessions.length === 0;
   replace(place,

@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::{Dialect, Message, Part};
 use trimtab_wire::answer::{self, AnswerAssembler, LONGEST_ANSWER, WholeAnswer};
-use trimtab_wire::sse::{CallFilter, StreamEvent, StreamWatcher};
+use trimtab_wire::sse::{CallFilter, StreamEvent, StreamWatcher, without_repeated_tools};
 
 use self::rounds::{AnswerOutcome, RetrievalServer, RoundFailure};
 use crate::answer::hide_calls;
@@ -355,6 +355,7 @@ async fn in_one_piece(
             .final_answer(shown, said, &earlier)
             .await
             .unwrap_or(bytes);
+        let bytes = server.without_our_tools(bytes);
         parts.headers.remove(CONTENT_LENGTH);
         return context.deliver(
             Response::from_parts(parts, body::full_body(bytes)),
@@ -381,6 +382,17 @@ impl RetrievalServer {
         let said = said.and_then(|shown| Some(WholeAnswer::read(dialect, shown)?.message));
         let called = said.as_ref().is_some_and(Message::has_calls);
         (shown, said, self.learn(usage, called))
+    }
+
+    /// The answer without the definitions of our tools, which Responses repeats in it.
+    fn without_our_tools(&self, bytes: Bytes) -> Bytes {
+        if self.exchange.managed.job.dialect != Dialect::Responses {
+            return bytes;
+        }
+        let names = [self.names.read, self.names.grep];
+        let shown = str::from_utf8(&bytes).ok();
+        let shown = shown.and_then(|json| without_repeated_tools(json, &names));
+        shown.map_or(bytes, Bytes::from)
     }
 
     /// The last answer for the client; none if it is unchanged.

@@ -41,6 +41,7 @@ struct ParsedBodyTable {
 }
 
 /// One parsed body.
+#[derive(Clone)]
 struct ParsedBody {
     memo: ScanMemo,
     fingerprints: FingerprintChain,
@@ -67,8 +68,8 @@ pub(crate) struct BodyReading<'a> {
     pub(crate) scan: BodyScan<'a>,
     pub(crate) fingerprints: FingerprintChain,
     tenant: &'a str,
-    /// The known body with the same prefix, and the index of the last common resume point.
-    resumed_from: Option<(Arc<ParsedBody>, usize)>,
+    /// The resume points of the known prefix; empty if nothing of the body was known.
+    known_points: Vec<ResumePoint>,
     hashed: &'a PrefixHash,
     key: &'a [u8; 192],
 }
@@ -109,21 +110,30 @@ impl ParsedBodies {
         // prefix. Only what is proven is reused, so a wrong guess costs time and nothing else.
         let guessed = self.guess((tenant, dialect), body);
         let from = proven(guessed, hashed.prefix_hashes(key, body));
-        let (scan, chain) = if let Some((known, mark)) = &from {
-            known.resume(*mark, body, key)?
+        let (scan, chain, known_points) = if let Some((known, mark)) = from {
+            self.take(known).resume(mark, body, key)?
         } else {
             let scan = BodyScan::new(body, dialect)?;
             let chain = FingerprintChain::of(&scan, key);
-            (scan, chain)
+            (scan, chain, Vec::new())
         };
         Ok(BodyReading {
             scan,
             fingerprints: chain,
             tenant,
-            resumed_from: from,
+            known_points,
             hashed,
             key,
         })
+    }
+
+    /// Takes a body out of the cache, so that its tables are continued instead of copied. The new
+    /// body has all that is still needed of it. If another request begins the same way meanwhile,
+    /// that one is parsed anew.
+    fn take(&self, known: Arc<ParsedBody>) -> ParsedBody {
+        self.lock_table().forget(&known);
+        // Another request may hold it for a moment, while it guesses.
+        Arc::try_unwrap(known).unwrap_or_else(|shared| ParsedBody::clone(&shared))
     }
 
     /// The known bodies that may share a prefix with this one, each with its last possible resume
@@ -151,17 +161,15 @@ impl ParsedBodies {
             scan,
             fingerprints: chain,
             tenant,
-            resumed_from: from,
+            known_points,
             hashed,
             key,
         } = reading;
         let (body, dialect) = (scan.body(), scan.dialect());
         let head = scan.first_in_list();
         let Some(memo) = scan.into_memo() else { return };
-        let before = from.as_ref().map_or(&[][..], |(known, mark)| {
-            known.resume_points.get(..=*mark).unwrap_or_default()
-        });
-        let marks = resume_points(&memo, before, body, hashed.prefix_hashes(key, body));
+        let hashes = hashed.prefix_hashes(key, body);
+        let marks = resume_points(&memo, &known_points, body, hashes);
         let Some(sample) = marks.last().and_then(|last| {
             let beginning = body.get(..last.offset)?;
             samples((tenant, dialect), beginning).next()
@@ -175,13 +183,7 @@ impl ParsedBodies {
             resume_points: marks,
             sample,
         });
-        let mut kept = self.lock_table();
-        // The new body contains everything that the old one had, and continues the same
-        // conversation.
-        if let Some((old, _)) = from {
-            kept.forget(&old);
-        }
-        kept.add(known, self.budget.limit() / SHARE);
+        self.lock_table().add(known, self.budget.limit() / SHARE);
     }
 }
 
@@ -232,19 +234,19 @@ impl ParsedBody {
             + self.fingerprints.len() * size_of::<Fingerprint>()
     }
 
-    /// Parses a body from a resume point on.
+    /// Parses a body from a resume point on. Also returns the resume points up to there.
     fn resume<'a>(
-        &self,
+        mut self,
         mark: usize,
         body: &'a [u8],
         key: &[u8; 192],
-    ) -> Result<(BodyScan<'a>, FingerprintChain), Unscannable> {
-        let mark = self.resume_points.get(mark);
-        let (entries, messages) = mark.map_or((0, 0), |mark| (mark.entries, mark.messages));
-        let scan = BodyScan::resume(body, &self.memo, entries)?;
-        let known = self.head..self.head + messages;
-        let chain = FingerprintChain::after(&scan, key, &self.fingerprints, known);
-        Ok((scan, chain))
+    ) -> Result<(BodyScan<'a>, FingerprintChain, Vec<ResumePoint>), Unscannable> {
+        self.resume_points.truncate(mark + 1);
+        let last = self.resume_points.last();
+        let (entries, messages) = last.map_or((0, 0), |last| (last.entries, last.messages));
+        let scan = BodyScan::resume(body, self.memo, entries)?;
+        let chain = self.fingerprints.continued(&scan, key, self.head, messages);
+        Ok((scan, chain, self.resume_points))
     }
 }
 

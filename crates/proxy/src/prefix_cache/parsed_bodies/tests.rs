@@ -14,7 +14,7 @@ fn check(parsed_bodies: &ParsedBodies, dialect: Dialect, body: &str) -> bool {
     let prefix_hash = PrefixHash::of(&KEY, bytes);
     let expected = fresh.read(of, (bytes, &prefix_hash), &KEY).unwrap();
     let read = parsed_bodies.read(of, (bytes, &prefix_hash), &KEY).unwrap();
-    let resumed = read.resumed_from.is_some();
+    let resumed = !read.known_points.is_empty();
     assert_eq!(read.fingerprints, expected.fingerprints);
     assert_eq!(read.scan.request(), expected.scan.request());
     assert_eq!(read.scan.len(), expected.scan.len());
@@ -156,7 +156,7 @@ fn tenants_share_nothing() {
         (body.as_bytes(), &prefix_hash),
         &KEY,
     );
-    assert!(other.unwrap().resumed_from.is_none());
+    assert!(other.unwrap().known_points.is_empty());
 }
 
 /// Memos that may take so many bytes.

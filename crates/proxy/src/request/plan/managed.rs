@@ -1,14 +1,13 @@
 //! A request whose window is managed, and the conversation that it belongs to.
 
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
-use trimtab::session::{Limits, Moment, PendingSummary, SessionError, Setup};
+use trimtab::session::{Moment, PendingSummary, SessionError, Setup};
 use trimtab_engine::policy::Policy;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Role, work};
 use trimtab_store::StagedStore;
-use trimtab_wire::catalogue::CacheRules;
 use trimtab_wire::scan::BodyScan;
 
 use super::PlanningJob;
@@ -24,12 +23,6 @@ use crate::request::bypass_reason::{self, Unmanaged};
 use crate::routing::own_endpoint;
 use crate::routing::route::UpstreamRoute;
 use crate::transport::headers;
-
-/// The largest share of a window that is reserved for an answer, as a divisor. Clients request far
-/// more than answers need.
-const ANSWER_SHARE: u64 = 8;
-/// The reserve for an answer is never capped below this, in tokens.
-const FREE_ANSWER: u64 = 4_096;
 
 /// The assumed lifetime of a prompt in a cache of unknown lifetime.
 const CACHE_LIFETIME: Duration = Duration::from_mins(5);
@@ -51,7 +44,7 @@ pub(crate) struct ManagedRequest {
     pub(super) renewal_list: Option<String>,
     pub(crate) branch: usize,
     /// Keeps the branch in memory.
-    branch_mark: Option<Arc<RequestMark>>,
+    pub(super) branch_mark: Option<Arc<RequestMark>>,
     pub(crate) session: String,
     /// The parts of the original prompt that the client sent before.
     pub(crate) sent_before: SentBefore<Measure>,
@@ -231,7 +224,7 @@ impl ManagedRequest {
     }
 
     /// Tells a branch what the request says besides its messages.
-    fn prepare(
+    pub(super) fn prepare(
         &self,
         branch: &mut Branch,
         scan: &BodyScan<'_>,
@@ -315,134 +308,9 @@ impl ManagedRequest {
             .and_then(UnflushedWrites::required_before_send)
     }
 
-    /// Works on the conversation again, for example after an overflow or a hidden round.
-    pub(crate) fn with_body<T>(
-        &self,
-        work: impl FnOnce(&mut Branch, &BodyScan<'_>) -> Result<T, BranchError>,
-    ) -> Result<T, BranchError> {
-        let scan = BodyScan::new(&self.job.body, self.job.dialect)
-            .map_err(|why| BranchError::Mismatch(why.to_string()))?;
-        self.with_branch(|branch| work(branch, &scan))
-    }
-
-    /// The same without the body. All writes are durable when it returns.
-    pub(crate) fn with_branch<T>(
-        &self,
-        work: impl FnOnce(&mut Branch) -> Result<T, BranchError>,
-    ) -> Result<T, BranchError> {
-        let branches = self.client_session.branches();
-        if work::is_cancelled() {
-            return Err(BranchError::Mismatch(work::Cancelled.to_string()));
-        }
-        self.with_locked(branches, work)
-    }
-
-    /// Continues the answer to a window of the log's first `sent` messages, and returns the request
-    /// on the branch where that was done.
-    ///
-    /// A copy of the request may have continued the branch meanwhile, or the client itself. Then
-    /// this answer gets a branch of its own: what follows it must not get into the other window.
-    pub(crate) fn continue_answer<T>(
-        self: &Arc<Self>,
-        sent: usize,
-        work: impl FnOnce(&mut Branch, &BodyScan<'_>) -> Result<T, BranchError>,
-    ) -> Result<(Arc<Self>, T), BranchError> {
-        let scan = BodyScan::new(&self.job.body, self.job.dialect)
-            .map_err(|why| BranchError::Mismatch(why.to_string()))?;
-        let mut branches = self.client_session.branches();
-        if work::is_cancelled() {
-            return Err(BranchError::Mismatch(work::Cancelled.to_string()));
-        }
-        let is_continued = |branch: &mut Branch| branch.logged() != sent;
-        let managed = if branches.get(self.branch).is_some_and(is_continued) {
-            Arc::new(self.forked(&mut branches, sent, &scan)?)
-        } else {
-            Arc::clone(self)
-        };
-        let done = managed.with_locked(branches, |branch| work(branch, &scan))?;
-        Ok((managed, done))
-    }
-
-    /// The request on a new branch that begins with the first messages in the log of its own.
-    fn forked(
-        &self,
-        branches: &mut LoadedBranches,
-        messages: usize,
-        scan: &BodyScan<'_>,
-    ) -> Result<Self, BranchError> {
-        let store = &self.job.opened.store;
-        let forked = self
-            .client_session
-            .fork_at(branches, store, self.branch, messages)?;
-        let found = forked.and_then(|number| Some((number, branches.get(number)?)));
-        let (number, branch) = found.ok_or_else(branch_is_gone)?;
-        // It continues with the limits of the branch that it leaves, which may have been lowered.
-        let setup = branch.session().setup().clone();
-        self.prepare(branch, scan, &setup)?;
-        Ok(Self {
-            job: self.job.clone(),
-            route: Arc::clone(&self.route),
-            upstream_path: self.upstream_path.clone(),
-            model: self.model.clone(),
-            mode: self.mode,
-            model_limits: self.model_limits.clone(),
-            client_session: Arc::clone(&self.client_session),
-            renewal_list: self.renewal_list.clone(),
-            branch: number,
-            sent_before: self.sent_before,
-            branch_mark: Some(branch.begin_request()),
-            session: branch.id().as_str().to_owned(),
-            untouched: self.untouched,
-            options: self.options,
-            outgoing: self.outgoing.clone(),
-            pending: None,
-            unwritten: None,
-        })
-    }
-
-    fn with_locked<T>(
-        &self,
-        mut branches: MutexGuard<'_, LoadedBranches>,
-        work: impl FnOnce(&mut Branch) -> Result<T, BranchError>,
-    ) -> Result<T, BranchError> {
-        let branch = branches.get(self.branch).ok_or_else(branch_is_gone)?;
-        let done = work(branch);
-        let staged = Arc::clone(branch.staged());
-        // The next request does not wait for the disk.
-        drop(branches);
-        let done = done.and_then(|done| {
-            staged.flush().map_err(SessionError::from)?;
-            Ok(done)
-        });
-        // Memory may be ahead of the store after a failed write. The next request reads the store
-        // again.
-        if let Err(BranchError::Session(_)) = done {
-            self.forget();
-        }
-        done
-    }
-
-    /// Drops the conversation from memory after a failure. The next request loads it from the
-    /// store.
-    pub(crate) fn forget(&self) {
-        self.client_session.branches().forget(self.branch);
-    }
-
     /// The upstream and the model.
     pub(crate) fn model_key(&self) -> ModelKey<'_> {
         (&self.route.upstream.name, &self.model)
-    }
-
-    /// The limits of the request for a model with this window.
-    pub(crate) fn limits(&self, scan: &BodyScan<'_>, window: Option<u64>) -> Limits {
-        let rule = self.job.settings.routes.rule(&self.model);
-        let longest = rule.and_then(|rule| rule.max_output);
-        Limits {
-            window,
-            max_output: reserve(window, scan.answer_limit(), longest),
-            // Byte limits of endpoints are not known in advance; an overflow error names them.
-            bytes: None,
-        }
     }
 
     /// The model that writes summaries with the client's credentials.
@@ -458,24 +326,9 @@ impl ManagedRequest {
         self.policy().map_or(0, |policy| policy.recovery.retries)
     }
 
-    fn policy(&self) -> Option<&Arc<Policy>> {
+    pub(super) fn policy(&self) -> Option<&Arc<Policy>> {
         let name = self.job.policy_name(&self.route, &self.model);
         self.job.settings.policy(name)
-    }
-
-    /// The setup for sessions of this conversation.
-    fn setup(&self, scan: &BodyScan<'_>) -> Setup {
-        let policy = self.policy().cloned().unwrap_or_default();
-        let model = self.model_limits.model.as_ref();
-        Setup {
-            dialect: self.job.dialect,
-            limits: self.limits(scan, self.model_limits.window),
-            prices: model.and_then(|model| model.prices),
-            tiers: model.map_or_else(Vec::new, |model| model.tiers.clone()),
-            cache_lifetime: model.and_then(|model| lifetime(&model.cache, scan)),
-            calibration: self.job.shared.models.calibration(self.model_key()),
-            ..Setup::new(policy)
-        }
     }
 }
 
@@ -488,51 +341,6 @@ fn answers_pass_here(work: &PlanningJob, scan: &BodyScan<'_>) -> bool {
     !is_compress && !is_background
 }
 
-fn branch_is_gone() -> BranchError {
+pub(super) fn branch_is_gone() -> BranchError {
     BranchError::Mismatch("the branch is gone".to_owned())
-}
-
-/// How long the provider caches the prompt; longer if the client requests and pays for it.
-fn lifetime(cache: &CacheRules, scan: &BodyScan<'_>) -> Option<Duration> {
-    let markers = scan.request().markers.iter();
-    // Anthropic's cache markers have a `ttl` of "5m" or "1h"; the longer one costs more to write.
-    let asks = |json: &str| json.contains("\"1h\"");
-    let long = markers
-        .into_iter()
-        .any(|marker| asks(scan.json(marker.value)));
-    let long = cache.long_lifetime.filter(|_| long);
-    long.or(cache.lifetime)
-}
-
-/// The reserve for the answer: the client's limit, capped by the operator's limit or by a share of
-/// the window.
-fn reserve(window: Option<u64>, asked: Option<u64>, longest: Option<u64>) -> Option<u64> {
-    let share = window.map_or(u64::MAX, |window| (window / ANSWER_SHARE).max(FREE_ANSWER));
-    match (asked, longest) {
-        // A limit that the operator set is taken as it is. Without one, the client's figure is
-        // capped, because it is usually far above what an answer takes.
-        (asked, Some(longest)) => Some(asked.map_or(longest, |asked| asked.min(longest))),
-        (Some(asked), None) => Some(asked.min(share)),
-        (None, None) => window.map(Limits::usual_answer),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_reserve_is_what_answers_take() {
-        let window = Some(200_000);
-        assert_eq!(reserve(window, Some(1_000), None), Some(1_000));
-        assert_eq!(reserve(window, Some(128_000), None), Some(25_000));
-        assert_eq!(reserve(None, Some(128_000), None), Some(128_000));
-        assert_eq!(reserve(window, None, None), Some(6_250));
-        assert_eq!(reserve(Some(1_000_000), None, None), Some(8_192));
-        assert_eq!(reserve(None, None, None), None);
-        // The settings know better than both.
-        assert_eq!(reserve(window, Some(128_000), Some(60_000)), Some(60_000));
-        assert_eq!(reserve(window, Some(1_000), Some(60_000)), Some(1_000));
-        assert_eq!(reserve(window, None, Some(60_000)), Some(60_000));
-    }
 }

@@ -3,6 +3,8 @@
 //! All of it is synchronous. It runs on a thread that may block, with a deadline. If it fails or
 //! panics, the request passes unchanged. `server::model_call` and `/v1/compress` call it.
 
+mod call_limits;
+mod later_work;
 mod managed;
 
 use std::sync::Arc;

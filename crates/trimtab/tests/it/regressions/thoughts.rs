@@ -144,6 +144,18 @@ fn an_answer_to_a_window_that_is_gone_comes_without_its_thought() {
 }
 
 #[test]
+fn message_after_an_aborted_call_continues_a_loop_that_lost_its_thoughts() {
+    let mut session = open("steady", 40_000);
+    session.admit(Message::user("begin")).unwrap();
+    think(&mut session, 0..2);
+    session.front_changes().unwrap();
+    // The user interrupts: the call has no output, and the window adds one before the message.
+    session.admit(sealed(2)).unwrap();
+    session.admit(Message::user("do something else")).unwrap();
+    assert!(loop_lost_reasoning(session.projection()));
+}
+
+#[test]
 fn thoughts_that_nobody_signed_stay_where_they_are() {
     let mut session = open("steady", 6_000);
     session.admit(Message::user("begin")).unwrap();

@@ -69,10 +69,12 @@ impl StreamRewriter {
         };
         let (mut hid, mut left) = (false, false);
         for call in elements(list) {
-            let Some([index, function]) = pick(call, ["index", "function"]) else {
+            // Calls of tools that take free text are in `custom`.
+            let Some([index, function, custom]) = pick(call, ["index", "function", "custom"])
+            else {
                 continue;
             };
-            let name = function.and_then(|json| pick(json, ["name"]));
+            let name = function.or(custom).and_then(|json| pick(json, ["name"]));
             let name = name.and_then(|[name]| text(name));
             let name = name.filter(|name| !name.is_empty());
             let known = self.indices.contains_key(&number(index));

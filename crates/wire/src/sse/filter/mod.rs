@@ -4,6 +4,8 @@ mod chat;
 mod messages;
 mod responses;
 
+pub use responses::without_repeated_tools;
+
 use std::collections::HashMap;
 
 use trimtab_model::{Dialect, work};

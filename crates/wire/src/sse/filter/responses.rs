@@ -1,5 +1,6 @@
 //! Rewrites the events of Responses.
 
+use super::super::responses::is_call;
 use super::{EventEdit, EventVerdict, StreamRewriter, number, text};
 use crate::json::{elements, pick};
 
@@ -33,6 +34,7 @@ impl StreamRewriter {
             edit.set(index, &seen.to_string());
         }
         self.keep_id(response.and_then(id), &mut edit);
+        drop_tools(response, |name| self.is_hidden(name), &mut edit);
         match type_name {
             "\"response.created\"" | "\"response.in_progress\"" | "\"response.queued\""
                 if self.goes_on =>
@@ -85,17 +87,48 @@ impl StreamRewriter {
     }
 }
 
+/// A complete answer of Responses without the tools `hidden`; none if it repeats none of them.
+///
+/// The provider repeats the tools of the request in its answer. The client should find only its own
+/// there.
+///
+/// ```
+/// # use trimtab_wire::sse::without_repeated_tools;
+/// let answer = r#"{"tools":[{"name":"read"},{"name":"ours"}]}"#;
+/// let shown = without_repeated_tools(answer, &["ours"]).unwrap();
+/// assert_eq!(shown, r#"{"tools":[{"name":"read"}]}"#);
+/// assert_eq!(without_repeated_tools(&shown, &["ours"]), None);
+/// ```
+pub fn without_repeated_tools(answer: &str, hidden: &[&str]) -> Option<String> {
+    let mut edit = EventEdit::new(answer);
+    drop_tools(Some(answer), |name| hidden.contains(&name), &mut edit);
+    match edit.end() {
+        EventVerdict::Rewrite(json) => Some(json),
+        _ => None,
+    }
+}
+
+/// Removes hidden tools from those that a response repeats.
+fn drop_tools(response: Option<&str>, is_hidden: impl Fn(&str) -> bool, edit: &mut EventEdit<'_>) {
+    let tools = response.and_then(|response| pick(response, ["tools"]));
+    let Some(tools) = tools.and_then(|[tools]| tools) else {
+        return;
+    };
+    for tool in elements(tools) {
+        let name = pick(tool, ["name"]).and_then(|[name]| text(name));
+        if name.is_some_and(|name| is_hidden(&name)) {
+            edit.drop_element(tools, tool);
+        }
+    }
+}
+
 /// The id of an answer.
 fn id(response: &str) -> Option<&str> {
     pick(response, ["id"])?.first().copied().flatten()
 }
 
-/// The called tool, if the entry is a call.
+/// The called tool, if the entry is a call. Calls of built-in tools have no name.
 fn called(item: &str) -> Option<String> {
-    let [type_name, name] = pick(item, ["type", "name"])?;
-    let is_call = matches!(
-        type_name,
-        Some("\"function_call\"" | "\"custom_tool_call\"")
-    );
-    text(name).filter(|_| is_call)
+    let [name] = pick(item, ["name"])?;
+    is_call(item).then(|| text(name).unwrap_or_default())
 }

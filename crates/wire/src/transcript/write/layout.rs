@@ -79,6 +79,10 @@ pub(super) fn lay_out<'a>(
             laid.new.entry(before).or_default().extend(texts);
         }
         laid.fates.extend(fates);
+        // If the line that takes messages back stayed, the client would apply it to others.
+        for unit in &read.taken_back {
+            laid.fates.entry(*unit).or_insert(UnitFate::Removed);
+        }
     }
     laid
 }

@@ -20,6 +20,7 @@ mod patch;
 
 use std::collections::HashSet;
 
+use serde_json::value::RawValue;
 use thiserror::Error;
 
 use super::{ReadError, TranscriptForm, TranscriptReader};
@@ -108,6 +109,10 @@ pub fn write(original: &[u8], windows: &[Vec<SentMessage>]) -> Result<Vec<u8>, W
     let mut gone = HashSet::new();
     for (at, line) in lines.iter().enumerate() {
         let number = at + 1;
+        // With something new behind it, a cut line would be a broken line in the middle.
+        if is_cut(line) {
+            continue;
+        }
         put_new(&mut pieces, laid.new.get(&number));
         match laid.fate(number) {
             UnitFate::Kept => pieces.push(kept((*line).to_owned())),
@@ -131,6 +136,12 @@ pub fn write(original: &[u8], windows: &[Vec<SentMessage>]) -> Result<Vec<u8>, W
         links::mend(&mut pieces, &gone, fields);
     }
     Ok(joined(pieces))
+}
+
+/// True for a last line that is cut off: the reader left it out too.
+fn is_cut(line: &str) -> bool {
+    let is_last = !line.ends_with('\n');
+    is_last && serde_json::from_str::<&RawValue>(line).is_err_and(|error| error.is_eof())
 }
 
 fn kept(text: String) -> LinkedUnit {

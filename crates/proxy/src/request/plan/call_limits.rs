@@ -1,0 +1,90 @@
+//! The limits of a call: the window of its model, the reserve for its answer, and the lifetime of
+//! its prompt in the provider's cache.
+
+use std::time::Duration;
+
+use trimtab::session::{Limits, Setup};
+use trimtab_wire::catalogue::CacheRules;
+use trimtab_wire::scan::BodyScan;
+
+use super::ManagedRequest;
+
+/// The largest share of a window that is reserved for an answer, as a divisor. Clients request far
+/// more than answers need.
+const ANSWER_SHARE: u64 = 8;
+/// The reserve for an answer is never capped below this, in tokens.
+const FREE_ANSWER: u64 = 4_096;
+
+impl ManagedRequest {
+    /// The limits of the request for a model with this window.
+    pub(crate) fn limits(&self, scan: &BodyScan<'_>, window: Option<u64>) -> Limits {
+        let rule = self.job.settings.routes.rule(&self.model);
+        let longest = rule.and_then(|rule| rule.max_output);
+        Limits {
+            window,
+            max_output: reserve(window, scan.answer_limit(), longest),
+            // Byte limits of endpoints are not known in advance; an overflow error names them.
+            bytes: None,
+        }
+    }
+
+    /// The setup for sessions of this conversation.
+    pub(super) fn setup(&self, scan: &BodyScan<'_>) -> Setup {
+        let policy = self.policy().cloned().unwrap_or_default();
+        let model = self.model_limits.model.as_ref();
+        Setup {
+            dialect: self.job.dialect,
+            limits: self.limits(scan, self.model_limits.window),
+            prices: model.and_then(|model| model.prices),
+            tiers: model.map_or_else(Vec::new, |model| model.tiers.clone()),
+            cache_lifetime: model.and_then(|model| lifetime(&model.cache, scan)),
+            calibration: self.job.shared.models.calibration(self.model_key()),
+            ..Setup::new(policy)
+        }
+    }
+}
+
+/// How long the provider caches the prompt; longer if the client requests and pays for it.
+fn lifetime(cache: &CacheRules, scan: &BodyScan<'_>) -> Option<Duration> {
+    let markers = scan.request().markers.iter();
+    // Anthropic's cache markers have a `ttl` of "5m" or "1h"; the longer one costs more to write.
+    let asks = |json: &str| json.contains("\"1h\"");
+    let long = markers
+        .into_iter()
+        .any(|marker| asks(scan.json(marker.value)));
+    let long = cache.long_lifetime.filter(|_| long);
+    long.or(cache.lifetime)
+}
+
+/// The reserve for the answer: the client's limit, capped by the operator's limit or by a share of
+/// the window.
+fn reserve(window: Option<u64>, asked: Option<u64>, longest: Option<u64>) -> Option<u64> {
+    let share = window.map_or(u64::MAX, |window| (window / ANSWER_SHARE).max(FREE_ANSWER));
+    match (asked, longest) {
+        // A limit that the operator set is taken as it is. Without one, the client's figure is
+        // capped, because it is usually far above what an answer takes.
+        (asked, Some(longest)) => Some(asked.map_or(longest, |asked| asked.min(longest))),
+        (Some(asked), None) => Some(asked.min(share)),
+        (None, None) => window.map(Limits::usual_answer),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reserve_is_capped_by_the_operator_or_by_a_share_of_the_window() {
+        let window = Some(200_000);
+        assert_eq!(reserve(window, Some(1_000), None), Some(1_000));
+        assert_eq!(reserve(window, Some(128_000), None), Some(25_000));
+        assert_eq!(reserve(None, Some(128_000), None), Some(128_000));
+        assert_eq!(reserve(window, None, None), Some(6_250));
+        assert_eq!(reserve(Some(1_000_000), None, None), Some(8_192));
+        assert_eq!(reserve(None, None, None), None);
+        // The settings know better than both.
+        assert_eq!(reserve(window, Some(128_000), Some(60_000)), Some(60_000));
+        assert_eq!(reserve(window, Some(1_000), Some(60_000)), Some(1_000));
+        assert_eq!(reserve(window, None, Some(60_000)), Some(60_000));
+    }
+}

@@ -1,0 +1,128 @@
+//! Work on the conversation of a request after it was planned: after an overflow, for a hidden
+//! round, or when its answer has come.
+
+use std::sync::{Arc, MutexGuard};
+
+use trimtab::session::SessionError;
+use trimtab_model::work;
+use trimtab_wire::scan::BodyScan;
+
+use super::ManagedRequest;
+use super::managed::branch_is_gone;
+use crate::conversation::branch::{Branch, BranchError};
+use crate::conversation::client_sessions::LoadedBranches;
+
+impl ManagedRequest {
+    /// Works on the conversation again, for example after an overflow or a hidden round.
+    pub(crate) fn with_body<T>(
+        &self,
+        work: impl FnOnce(&mut Branch, &BodyScan<'_>) -> Result<T, BranchError>,
+    ) -> Result<T, BranchError> {
+        let scan = BodyScan::new(&self.job.body, self.job.dialect)
+            .map_err(|why| BranchError::Mismatch(why.to_string()))?;
+        self.with_branch(|branch| work(branch, &scan))
+    }
+
+    /// The same without the body. All writes are durable when it returns.
+    pub(crate) fn with_branch<T>(
+        &self,
+        work: impl FnOnce(&mut Branch) -> Result<T, BranchError>,
+    ) -> Result<T, BranchError> {
+        let branches = self.client_session.branches();
+        if work::is_cancelled() {
+            return Err(BranchError::Mismatch(work::Cancelled.to_string()));
+        }
+        self.with_locked(branches, work)
+    }
+
+    /// Continues the answer to a window of the log's first `sent` messages, and returns the request
+    /// on the branch where that was done.
+    ///
+    /// A copy of the request may have continued the branch meanwhile, or the client itself. Then
+    /// this answer gets a branch of its own: what follows it must not get into the other window.
+    pub(crate) fn continue_answer<T>(
+        self: &Arc<Self>,
+        sent: usize,
+        work: impl FnOnce(&mut Branch, &BodyScan<'_>) -> Result<T, BranchError>,
+    ) -> Result<(Arc<Self>, T), BranchError> {
+        let scan = BodyScan::new(&self.job.body, self.job.dialect)
+            .map_err(|why| BranchError::Mismatch(why.to_string()))?;
+        let mut branches = self.client_session.branches();
+        if work::is_cancelled() {
+            return Err(BranchError::Mismatch(work::Cancelled.to_string()));
+        }
+        let is_continued = |branch: &mut Branch| branch.logged() != sent;
+        let managed = if branches.get(self.branch).is_some_and(is_continued) {
+            Arc::new(self.forked(&mut branches, sent, &scan)?)
+        } else {
+            Arc::clone(self)
+        };
+        let done = managed.with_locked(branches, |branch| work(branch, &scan))?;
+        Ok((managed, done))
+    }
+
+    /// The request on a new branch that begins with the first messages in the log of its own.
+    fn forked(
+        &self,
+        branches: &mut LoadedBranches,
+        messages: usize,
+        scan: &BodyScan<'_>,
+    ) -> Result<Self, BranchError> {
+        let store = &self.job.opened.store;
+        let forked = self
+            .client_session
+            .fork_at(branches, store, self.branch, messages)?;
+        let found = forked.and_then(|number| Some((number, branches.get(number)?)));
+        let (number, branch) = found.ok_or_else(branch_is_gone)?;
+        // It continues with the limits of the branch that it leaves, which may have been lowered.
+        let setup = branch.session().setup().clone();
+        self.prepare(branch, scan, &setup)?;
+        Ok(Self {
+            job: self.job.clone(),
+            route: Arc::clone(&self.route),
+            upstream_path: self.upstream_path.clone(),
+            model: self.model.clone(),
+            mode: self.mode,
+            model_limits: self.model_limits.clone(),
+            client_session: Arc::clone(&self.client_session),
+            renewal_list: self.renewal_list.clone(),
+            branch: number,
+            sent_before: self.sent_before,
+            branch_mark: Some(branch.begin_request()),
+            session: branch.id().as_str().to_owned(),
+            untouched: self.untouched,
+            options: self.options,
+            outgoing: self.outgoing.clone(),
+            pending: None,
+            unwritten: None,
+        })
+    }
+
+    fn with_locked<T>(
+        &self,
+        mut branches: MutexGuard<'_, LoadedBranches>,
+        work: impl FnOnce(&mut Branch) -> Result<T, BranchError>,
+    ) -> Result<T, BranchError> {
+        let branch = branches.get(self.branch).ok_or_else(branch_is_gone)?;
+        let done = work(branch);
+        let staged = Arc::clone(branch.staged());
+        // The next request does not wait for the disk.
+        drop(branches);
+        let done = done.and_then(|done| {
+            staged.flush().map_err(SessionError::from)?;
+            Ok(done)
+        });
+        // Memory may be ahead of the store after a failed write. The next request reads the store
+        // again.
+        if let Err(BranchError::Session(_)) = done {
+            self.forget();
+        }
+        done
+    }
+
+    /// Drops the conversation from memory after a failure. The next request loads it from the
+    /// store.
+    pub(crate) fn forget(&self) {
+        self.client_session.branches().forget(self.branch);
+    }
+}
