@@ -1,5 +1,6 @@
 //! The provider's rejection of a window, and how many tokens must go because of it.
 
+use trimtab_model::Role;
 use trimtab_model::estimate::Measure;
 
 use super::ConversationState;
@@ -8,8 +9,8 @@ use crate::normalise::Slot;
 use crate::observation::outputs_of;
 
 /// How much is removed if the error does not say how much is too much, in percent of the window:
-/// after the first rejection of a call, and after the last ones. The window may be much smaller than
-/// the prompt, and a call is repeated only a few times.
+/// usually, and after the last rejections of a call whose new outputs are the cause. Their sizes have
+/// no bound, so the window may be much smaller than the prompt.
 const UNKNOWN_EXCESS_PERCENT: [u64; 2] = [20, 50];
 /// How much is removed in addition to the figure of the error, in percent of the window, because
 /// counts differ.
@@ -37,24 +38,27 @@ impl Overflow {
             let with_answer = estimate.saturating_add(conversation.call.answer_reserve());
             self.in_our_tokens(excess, with_answer)
         } else {
-            let [first, later] = UNKNOWN_EXCESS_PERCENT;
+            let [usual, most] = UNKNOWN_EXCESS_PERCENT;
             let has_another = attempt == 0 && conversation.policy.recovery.retries > 1;
-            percent(estimate, if has_another { first } else { later })
+            let is_usual = has_another || !self.is_by_new_outputs(conversation);
+            percent(estimate, if is_usual { usual } else { most })
         };
         excess.saturating_add(percent(estimate, MARGIN_PERCENT))
     }
 
-    /// True if outputs that no model has read yet are most of the rejected prompt. Then nothing else
-    /// helps as much, and what was sent before stays.
+    /// True if outputs that no model has read yet, behind the newest answer, are most of the rejected
+    /// prompt. Then nothing else helps as much, and what was sent before stays.
     pub fn is_by_new_outputs(&self, conversation: &ConversationState<'_>) -> bool {
-        let slots = conversation.slots.iter();
+        let is_answer = |slot: &&Slot| slot.message.role == Role::Assistant;
+        let newest = conversation.slots.iter().rev();
+        let newest = newest.take_while(|slot| !is_answer(slot));
         let is_new = |slot: &&Slot| {
             let at = slot.source.in_log();
             at.is_some_and(|at| at >= conversation.sent)
                 && outputs_of(&slot.message).next().is_some()
         };
         let tokens = |slot: &Slot| conversation.call.weigh(&Measure::of(&slot.message));
-        let new: u64 = slots.filter(is_new).map(tokens).sum();
+        let new: u64 = newest.filter(is_new).map(tokens).sum();
         new > conversation.prompt_tokens() / 2
     }
 
