@@ -36,7 +36,6 @@ pub use tls::TlsProblem;
 use crate::config::{ProxyConfig, TokenRole};
 use crate::routing::own_endpoint::OwnEndpoint;
 use rate_limit::TenantRates;
-
 use token::{AdmittedToken, CarriedToken};
 use wrong_tokens::WrongTokens;
 
