@@ -75,7 +75,7 @@ impl<'a> CompressReply<'a> {
 pub(super) async fn answer(context: RequestContext, mut body: Bytes) -> Response<ProxyBody> {
     // Everything that reads the body runs on other threads, because a long one takes a while.
     let read = body.clone();
-    let reading = spawn_blocking(move || Some((detect_messages(&read)?, planning_bytes(&read))));
+    let reading = spawn_blocking(move || Some((detect_messages(&read)?, planning_bytes(&read, 0))));
     let Ok(Some((dialect, needed))) = reading.await else {
         return context.refuse(StatusCode::BAD_REQUEST, NOT_UNDERSTOOD);
     };

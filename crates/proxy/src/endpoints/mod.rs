@@ -83,8 +83,8 @@ async fn body_of(
     if context.method != method {
         return Err((StatusCode::METHOD_NOT_ALLOWED, "only POST is answered here"));
     }
-    match receive(body, limit, (Some(context.reservation()), 1), |_| ()).await {
-        ReceivedBody::Whole(body, _) => Ok(body),
+    match receive(body, limit, (Some(context.reservation()), 0), |_| ()).await {
+        ReceivedBody::Whole(body) => Ok(body),
         ReceivedBody::TooLong(..) => Err((StatusCode::PAYLOAD_TOO_LARGE, "the body is too long")),
         ReceivedBody::NoMemory(..) => Err((StatusCode::SERVICE_UNAVAILABLE, NO_MEMORY)),
         ReceivedBody::Broken(..) => Err((StatusCode::BAD_REQUEST, "the body was cut off")),

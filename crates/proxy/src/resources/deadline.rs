@@ -4,10 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use trimtab_model::work::{CancelFlag, with_cancel};
+
+use crate::resources::memory_budget::WAIT_FOR_MEMORY;
 
 /// Why work has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,19 +59,58 @@ pub(crate) fn worker_permits() -> Arc<Semaphore> {
     Arc::new(Semaphore::new(2 * processors))
 }
 
-/// Like [`run_within`], but waits for a permit first.
-///
-/// It waits for at most half of the time and then continues without a permit, because permits do
-/// not return while a disk hangs.
+/// Permission to work now, on a processor that others leave free.
+pub(crate) struct WorkTurn {
+    _permit: Option<OwnedSemaphorePermit>,
+    /// What is left of the time for the work.
+    pub(crate) time_left: Duration,
+}
+
+impl WorkTurn {
+    /// Waits for a permit.
+    ///
+    /// It waits for at most half of the time and then continues without a permit, because permits
+    /// do not return while a disk hangs.
+    async fn wait(turns: &Arc<Semaphore>, limit: Duration) -> Self {
+        let began = Instant::now();
+        let permit = timeout(limit / 2, Arc::clone(turns).acquire_owned()).await;
+        Self {
+            _permit: permit.ok().and_then(Result::ok),
+            time_left: limit.saturating_sub(began.elapsed()),
+        }
+    }
+}
+
+/// A turn that begins with what the work needs, such as memory: `take` tries to take it. None if
+/// others do not free it within a short time.
+pub(crate) async fn turn_with(
+    turns: &Arc<Semaphore>,
+    limit: Duration,
+    mut take: impl FnMut() -> bool,
+) -> Option<WorkTurn> {
+    let began = Instant::now();
+    loop {
+        let turn = WorkTurn::wait(turns, limit.saturating_sub(began.elapsed())).await;
+        if take() {
+            return Some(turn);
+        }
+        // The permit goes back: others can work, and free what is missing.
+        drop(turn);
+        if began.elapsed() >= WAIT_FOR_MEMORY {
+            return None;
+        }
+        sleep(WAIT_FOR_MEMORY / 10).await;
+    }
+}
+
+/// Like [`run_within`], but waits for a turn first.
 pub(crate) async fn run_in_turn<T: Send + 'static>(
     turns: &Arc<Semaphore>,
     limit: Duration,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, WorkFailure> {
-    let began = Instant::now();
-    let turn = timeout(limit / 2, Arc::clone(turns).acquire_owned()).await;
-    let left = limit.saturating_sub(began.elapsed());
-    let working = run_within(left, move || {
+    let turn = WorkTurn::wait(turns, limit).await;
+    let working = run_within(turn.time_left, move || {
         let _turn = turn;
         work()
     });

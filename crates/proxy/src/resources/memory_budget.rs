@@ -13,7 +13,7 @@ use tokio::time::{Duration, Instant};
 use crate::config::ProxyLimits;
 
 /// How long a request waits for memory that others may free.
-const WAIT: Duration = Duration::from_millis(100);
+pub(crate) const WAIT_FOR_MEMORY: Duration = Duration::from_millis(100);
 
 /// Counts reserved memory. Clones share the same account.
 #[derive(Clone)]
@@ -172,13 +172,13 @@ impl Reservation {
 
     /// Reserves more, and waits a short time for others to free memory. False if they do not.
     pub(crate) async fn grow_soon(&mut self, bytes: usize) -> bool {
-        let deadline = Instant::now() + WAIT;
+        let deadline = Instant::now() + WAIT_FOR_MEMORY;
         while !self.grow(bytes) {
             if Instant::now() >= deadline {
                 return false;
             }
             // Giving memory back wakes nobody, so this tries again at short intervals.
-            tokio::time::sleep(WAIT / 10).await;
+            tokio::time::sleep(WAIT_FOR_MEMORY / 10).await;
         }
         true
     }

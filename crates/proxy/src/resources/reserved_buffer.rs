@@ -7,26 +7,26 @@ use crate::resources::memory_budget::Reservation;
 /// The step in bytes by which the reservation of a growing buffer increases.
 const STEP: usize = 256 << 10;
 
-/// A buffer whose memory is reserved while it grows, together with the memory for later work on it.
-/// So a body that was read completely can be planned.
+/// A buffer whose memory is reserved while it grows, as long as there is room for the work on it too.
+/// Otherwise, buffers could take all memory, and none of their bodies could be planned.
 pub(crate) struct ReservedBuffer {
     /// The first piece, while it is the only one.
     first: Bytes,
     /// All pieces, if there are several.
     all: BytesMut,
     memory: Option<Reservation>,
-    /// The bytes to reserve per byte of the buffer.
-    factor: usize,
+    /// The bytes per byte of the buffer that must be free besides. They are not reserved.
+    spare: usize,
 }
 
 impl ReservedBuffer {
     /// An empty buffer. Without a reservation its memory is not counted.
-    pub(crate) fn new(memory: Option<Reservation>, factor: usize) -> Self {
+    pub(crate) fn new(memory: Option<Reservation>, spare: usize) -> Self {
         Self {
             first: Bytes::new(),
             all: BytesMut::new(),
             memory,
-            factor,
+            spare,
         }
     }
 
@@ -37,11 +37,17 @@ impl ReservedBuffer {
             return true;
         };
         let wanted = (self.first.len() + self.all.len()).saturating_add(more);
-        let wanted = wanted.saturating_mul(self.factor);
         let missing = wanted.saturating_sub(memory.bytes());
         // A larger step is tried first, so that the lock is not taken for every piece. If that
         // fails, exactly what is missing may still fit.
-        missing == 0 || memory.grow(missing.max(STEP)) || memory.grow_soon(missing).await
+        let spare = wanted.saturating_mul(self.spare);
+        let has_room = missing == 0
+            || memory.grow(missing.max(STEP).saturating_add(spare))
+            || memory.grow_soon(missing.saturating_add(spare)).await;
+        if has_room && missing > 0 {
+            memory.set(memory.bytes() - spare);
+        }
+        has_room
     }
 
     /// Adds bytes. The first piece is not copied. The buffer is allocated for `expected` bytes in
@@ -65,8 +71,8 @@ impl ReservedBuffer {
         self.first.len() + self.all.len()
     }
 
-    /// The bytes with their reservation, and the reservation beyond them.
-    pub(crate) fn freeze(self) -> (Bytes, Option<Reservation>) {
+    /// The bytes with their reservation, which lives as long as they.
+    pub(crate) fn freeze(self) -> Bytes {
         let bytes = if self.all.is_empty() {
             self.first
         } else {
@@ -74,12 +80,10 @@ impl ReservedBuffer {
         };
         match self.memory {
             Some(mut memory) => {
-                // The reservation of the bytes lives as long as the bytes. The rest is for
-                // planning, and is given back when planning ends.
-                let beyond = memory.split_off(bytes.len());
-                (memory.attach(bytes), Some(beyond))
+                memory.set(bytes.len());
+                memory.attach(bytes)
             }
-            None => (bytes, None),
+            None => bytes,
         }
     }
 }
@@ -91,23 +95,23 @@ mod tests {
     use crate::resources::memory_budget::MemoryBudget;
 
     #[tokio::test]
-    async fn buffer_reserves_what_the_work_on_it_takes() {
+    async fn buffer_reserves_its_bytes_and_leaves_room_for_the_work_on_them() {
         let budget = MemoryBudget::new(&ProxyLimits {
             memory_bytes: 10 * STEP,
             tenant_memory_bytes: 10 * STEP,
             ..ProxyLimits::default()
         });
         let memory = budget.try_reserve(Some("one"), 0);
-        let mut buffer = ReservedBuffer::new(memory, 5);
+        let mut buffer = ReservedBuffer::new(memory, 4);
         for _ in 0..2 {
-            assert!(buffer.reserve(STEP).await);
-            buffer.push(Bytes::from(vec![b'x'; STEP]), 0);
+            assert!(buffer.reserve(STEP - 1).await);
+            buffer.push(Bytes::from(vec![b'x'; STEP - 1]), 0);
         }
-        assert_eq!(budget.used(), 10 * STEP);
-        assert!(!buffer.reserve(1).await);
-        let (bytes, beyond) = buffer.freeze();
-        assert_eq!((bytes.len(), beyond.unwrap().bytes()), (2 * STEP, 8 * STEP));
         assert_eq!(budget.used(), 2 * STEP);
+        assert!(!buffer.reserve(5).await);
+        let bytes = buffer.freeze();
+        assert_eq!(bytes.len(), 2 * (STEP - 1));
+        assert_eq!(budget.used(), bytes.len());
         drop(bytes);
         assert_eq!(budget.used(), 0);
     }

@@ -17,9 +17,8 @@ use crate::conversation::store_state::OpenedStore;
 use crate::prefix_cache::prefix_hash::PrefixHash;
 use crate::request::bypass_reason::{self, Unmanaged};
 use crate::request::context::RequestContext;
-use crate::request::plan::{self, BYTES_PER_BYTE, ManagedRequest, PlanningJob, planning_bytes};
+use crate::request::plan::{self, ManagedRequest, PLANNING_PER_BYTE, PlanningJob};
 use crate::resources::deadline;
-use crate::resources::memory_budget::Reservation;
 use crate::response_chains::{AnswerTap, stored_link};
 use crate::routing::spoken_dialects::SpokenDialects;
 use crate::transport::body::{ProxyBody, ReceivedBody, receive, rejoined_body};
@@ -68,8 +67,6 @@ pub(crate) struct ReadBody {
     pub(crate) received: Bytes,
     /// The hash that was computed while it arrived.
     hashed: PrefixHash,
-    /// The memory that is reserved for planning.
-    memory: Option<Reservation>,
 }
 
 /// Reads the body of a call. If it is too long or there is no memory, returns the reason and the
@@ -84,16 +81,15 @@ pub(crate) async fn read_body(
     // latency.
     let mut prefix_hash = PrefixHash::new(call.opened.keys.fingerprint_key());
     let seen = |piece: &[u8]| prefix_hash.add(piece);
-    let memory = (Some(context.reservation()), BYTES_PER_BYTE);
+    let memory = (Some(context.reservation()), PLANNING_PER_BYTE);
     match receive(body, limit, memory, seen).await {
-        ReceivedBody::Whole(received, memory) => {
+        ReceivedBody::Whole(received) => {
             // A body that is too long or breaks off leaves it unset, so it does not count as a call
             // to a model.
             context.pending_record.record.dialect = Some(call.dialect);
             Ok(ReadBody {
                 received,
                 hashed: prefix_hash,
-                memory,
             })
         }
         ReceivedBody::Broken(..) => Err(None),
@@ -144,7 +140,7 @@ async fn plan_body(
             return Err(passes.unwrap_or_else(|_| Unmanaged::failed("panicked")));
         }
     };
-    let job = PlanningJob {
+    let mut job = PlanningJob {
         is_pieced,
         // The hash is of the received bytes, so it is useless for a body that was decompressed or
         // completed.
@@ -154,15 +150,19 @@ async fn plan_body(
     // Do not queue: a request that waits for a place holds its body in memory.
     let permit = Arc::clone(&context.shared.plans).try_acquire_owned();
     let permit = permit.map_err(|_| Unmanaged::failed("busy"))?;
-    // Reserve before planning. If memory is short, the request passes unchanged, which needs none.
-    let mut memory = read.memory.unwrap_or_else(|| context.reservation());
-    if !memory.grow_to(planning_bytes(&job.body)) {
+    // Memory is reserved together with the turn, so that requests that wait hold only their body. If
+    // it is short, the request passes unchanged, which needs none.
+    let (mut memory, needed) = (context.reservation(), job.find_known_prefix());
+    let turns = &context.shared.turns;
+    let Some(turn) =
+        deadline::turn_with(turns, limits.plan_time(), || memory.grow_to(needed)).await
+    else {
         return Err(Unmanaged::failed("memory"));
-    }
-    let planning = deadline::run_in_turn(&context.shared.turns, limits.plan_time(), move || {
+    };
+    let planning = deadline::run_within(turn.time_left, move || {
         // Planning goes on after its deadline until it sees the flag, and holds its place until
         // then.
-        let _held = (permit, memory);
+        let _held = (permit, memory, turn);
         plan::plan(job)
     });
     let planned = planning.await;

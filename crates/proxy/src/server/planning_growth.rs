@@ -95,6 +95,7 @@ impl PlannedTalk {
             body: self.body(),
             is_pieced: false,
             hashed: None,
+            known: None,
             opened,
             shared,
         };

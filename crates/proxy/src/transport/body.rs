@@ -50,7 +50,7 @@ pub(crate) enum CollectedBody {
 
 /// Reads a body up to a small number of bytes, without a reservation.
 pub(crate) async fn collect(body: ProxyBody, limit: usize) -> CollectedBody {
-    receive(body, limit, (None, 1), |_| ()).await.into()
+    receive(body, limit, (None, 0), |_| ()).await.into()
 }
 
 /// Reads a body up to a number of bytes, into memory that is reserved while it grows.
@@ -59,13 +59,13 @@ pub(crate) async fn collect_reserved(
     limit: usize,
     memory: Reservation,
 ) -> CollectedBody {
-    receive(body, limit, (Some(memory), 1), |_| ()).await.into()
+    receive(body, limit, (Some(memory), 0), |_| ()).await.into()
 }
 
 impl From<ReceivedBody> for CollectedBody {
     fn from(received: ReceivedBody) -> Self {
         match received {
-            ReceivedBody::Whole(bytes, _) => Self::Whole(bytes),
+            ReceivedBody::Whole(bytes) => Self::Whole(bytes),
             ReceivedBody::TooLong(read, rest) | ReceivedBody::NoMemory(read, rest) => {
                 Self::Longer(read, rest)
             }
@@ -76,8 +76,8 @@ impl From<ReceivedBody> for CollectedBody {
 
 /// A received body.
 pub(crate) enum ReceivedBody {
-    /// All of it, and the memory that is reserved for work on it.
-    Whole(Bytes, Option<Reservation>),
+    /// All of it.
+    Whole(Bytes),
     /// It exceeds the limit: the bytes read, and the rest.
     TooLong(Bytes, ProxyBody),
     /// There is no memory for it: the bytes read, and the rest.
@@ -86,12 +86,12 @@ pub(crate) enum ReceivedBody {
     Broken(Bytes, BoxError),
 }
 
-/// Reads a body up to `limit` bytes, and reserves `factor` bytes of memory per byte. `seen` gets
-/// each piece.
+/// Reads a body up to `limit` bytes, into reserved memory if there is a reservation. `spare` bytes per
+/// byte must be free besides. `seen` gets each piece.
 pub(crate) async fn receive(
     mut body: ProxyBody,
     limit: usize,
-    (memory, factor): (Option<Reservation>, usize),
+    (memory, spare): (Option<Reservation>, usize),
     mut seen: impl FnMut(&[u8]),
 ) -> ReceivedBody {
     let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
@@ -99,13 +99,13 @@ pub(crate) async fn receive(
     if expected > limit {
         return ReceivedBody::TooLong(Bytes::new(), body);
     }
-    let mut buffer = ReservedBuffer::new(memory, factor);
+    let mut buffer = ReservedBuffer::new(memory, spare);
     while let Some(frame) = body.frame().await {
         let data = match frame.map(Frame::into_data) {
             Ok(Ok(data)) => data,
             // Trailers; neither requests nor answers of these APIs need them.
             Ok(Err(_)) => continue,
-            Err(error) => return ReceivedBody::Broken(buffer.freeze().0, error),
+            Err(error) => return ReceivedBody::Broken(buffer.freeze(), error),
         };
         seen(&data);
         // The piece is in memory already, so it is kept even if there is no room: it has to be
@@ -113,14 +113,13 @@ pub(crate) async fn receive(
         let has_room = buffer.reserve(data.len()).await;
         buffer.push(data, expected);
         if buffer.len() > limit {
-            return ReceivedBody::TooLong(buffer.freeze().0, body);
+            return ReceivedBody::TooLong(buffer.freeze(), body);
         }
         if !has_room {
-            return ReceivedBody::NoMemory(buffer.freeze().0, body);
+            return ReceivedBody::NoMemory(buffer.freeze(), body);
         }
     }
-    let (bytes, memory) = buffer.freeze();
-    ReceivedBody::Whole(bytes, memory)
+    ReceivedBody::Whole(buffer.freeze())
 }
 
 /// A body that consists only of an error.

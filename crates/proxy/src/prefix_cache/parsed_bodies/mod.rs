@@ -63,6 +63,22 @@ struct ResumePoint {
     tail: u64,
 }
 
+/// A known body whose prefix a new body shares.
+#[derive(Clone)]
+pub(crate) struct KnownPrefix {
+    body: Arc<ParsedBody>,
+    /// The last resume point of the prefix.
+    mark: usize,
+}
+
+impl KnownPrefix {
+    /// The length of the prefix in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        let mark = self.body.resume_points.get(self.mark);
+        mark.map_or(0, |mark| mark.offset)
+    }
+}
+
 /// A parsed body with its fingerprints.
 pub(crate) struct BodyReading<'a> {
     pub(crate) scan: BodyScan<'a>,
@@ -99,19 +115,28 @@ impl ParsedBodies {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The longest prefix of a body that is known.
+    pub(crate) fn find(
+        &self,
+        of: (&str, Dialect),
+        (body, hashed): (&[u8], &PrefixHash),
+        key: &[u8; 192],
+    ) -> Option<KnownPrefix> {
+        // Guessing compares a few hashes of 64 bytes; proving compares the hash of the whole
+        // prefix. Only what is proven is reused, so a wrong guess costs time and nothing else.
+        proven(self.guess(of, body), hashed.prefix_hashes(key, body))
+    }
+
     /// Parses a body, from its first new byte on if its prefix is known.
     pub(crate) fn read<'a>(
         &self,
         (tenant, dialect): (&'a str, Dialect),
         (body, hashed): (&'a [u8], &'a PrefixHash),
         key: &'a [u8; 192],
+        known: Option<KnownPrefix>,
     ) -> Result<BodyReading<'a>, Unscannable> {
-        // Guessing compares a few hashes of 64 bytes; proving compares the hash of the whole
-        // prefix. Only what is proven is reused, so a wrong guess costs time and nothing else.
-        let guessed = self.guess((tenant, dialect), body);
-        let from = proven(guessed, hashed.prefix_hashes(key, body));
-        let (scan, chain, known_points) = if let Some((known, mark)) = from {
-            self.take(known).resume(mark, body, key)?
+        let (scan, chain, known_points) = if let Some(known) = known {
+            self.take(known.body).resume(known.mark, body, key)?
         } else {
             let scan = BodyScan::new(body, dialect)?;
             let chain = FingerprintChain::of(&scan, key);
@@ -138,7 +163,7 @@ impl ParsedBodies {
 
     /// The known bodies that may share a prefix with this one, each with its last possible resume
     /// point; the longest prefix first.
-    fn guess(&self, of: (&str, Dialect), body: &[u8]) -> Vec<(Arc<ParsedBody>, usize)> {
+    fn guess(&self, of: (&str, Dialect), body: &[u8]) -> Vec<KnownPrefix> {
         let kept = self.lock_table();
         let alike = samples(of, body).filter_map(|sample| kept.by_sample.get(&sample));
         let alike = alike.flatten().take(ALIKE);
@@ -152,7 +177,9 @@ impl ParsedBodies {
             .collect();
         guessed.sort_by_key(|(offset, ..)| Reverse(*offset));
         let guessed = guessed.into_iter();
-        guessed.map(|(_, mark, known)| (known, mark)).collect()
+        guessed
+            .map(|(_, mark, body)| KnownPrefix { body, mark })
+            .collect()
     }
 
     /// Adds a parsed body to the cache.
@@ -250,25 +277,22 @@ impl ParsedBody {
     }
 }
 
-/// The known body that shares a proven prefix, and the last resume point of that prefix.
-fn proven(
-    guessed: Vec<(Arc<ParsedBody>, usize)>,
-    mut prefix_hashes: PrefixHashes<'_>,
-) -> Option<(Arc<ParsedBody>, usize)> {
+/// The longest of the guessed prefixes that the hashes prove.
+fn proven(guessed: Vec<KnownPrefix>, mut prefix_hashes: PrefixHashes<'_>) -> Option<KnownPrefix> {
     let mut is_same = |mark: &ResumePoint| prefix_hashes.hash_of(mark.offset) == mark.fingerprint;
     // Samples and tails cannot tell conversations apart that differ only in their beginning. The
     // hash can, so each guess is tried at its deepest mark.
-    let mut all = guessed.iter();
-    let proven_at = all
-        .position(|(known, deepest)| known.resume_points.get(*deepest).is_some_and(&mut is_same));
-    let (known, deepest) = guessed.into_iter().nth(proven_at.unwrap_or(0))?;
-    if proven_at.is_some() {
-        return Some((known, deepest));
+    let proven_at = guessed.iter().position(|known| {
+        let deepest = known.body.resume_points.get(known.mark);
+        deepest.is_some_and(&mut is_same)
+    });
+    let mut known = guessed.into_iter().nth(proven_at.unwrap_or(0))?;
+    if proven_at.is_none() {
+        // If a prefix is the same, all shorter ones are, so a binary search finds the longest.
+        let marks = known.body.resume_points.get(..known.mark)?;
+        known.mark = marks.partition_point(is_same).checked_sub(1)?;
     }
-    // If a prefix is the same, all shorter ones are, so a binary search finds the longest.
-    let marks = known.resume_points.get(..deepest)?;
-    let last = marks.partition_point(is_same).checked_sub(1)?;
-    Some((known, last))
+    Some(known)
 }
 
 /// The resume points of a body: the proven ones, and new ones after them.

@@ -22,6 +22,7 @@ use crate::conversation::store_state::OpenedStore;
 use crate::conversation::token_renewal;
 use crate::models::KnownModel;
 use crate::prefix_cache::fingerprint::FingerprintChain;
+use crate::prefix_cache::parsed_bodies::KnownPrefix;
 use crate::prefix_cache::prefix_hash::PrefixHash;
 use crate::request::bypass_reason::Unmanaged;
 use crate::request::context::RequestContext;
@@ -34,9 +35,9 @@ pub(crate) use managed::{CONFLICTS, ManagedRequest};
 
 /// Bytes of memory that planning needs per byte of the body: for its texts in the log, in the
 /// writes to the store and in the new body.
-const PLANNING_PER_BYTE: usize = 5;
-/// Bytes to reserve per byte of an arriving body: for the body itself and for planning.
-pub(crate) const BYTES_PER_BYTE: usize = 1 + PLANNING_PER_BYTE;
+pub(crate) const PLANNING_PER_BYTE: usize = 5;
+/// The same per byte of a prefix that is known: for its copy in the new body and the check of that.
+const PLANNING_PER_KNOWN_BYTE: usize = 2;
 /// Bytes of memory that planning needs per JSON object in the body, which is at most a message or a
 /// part.
 const PLANNING_PER_OBJECT: usize = 2048;
@@ -59,6 +60,8 @@ pub(crate) struct PlanningJob {
     pub(crate) is_pieced: bool,
     /// The hash of the body, if it was computed on arrival.
     pub(crate) hashed: Option<PrefixHash>,
+    /// The known prefix of the body, if it was searched for already.
+    pub(crate) known: Option<KnownPrefix>,
 }
 
 /// Plans a request, up to the body to send.
@@ -70,7 +73,9 @@ pub(crate) fn plan(mut job: PlanningJob) -> Result<ManagedRequest, Unmanaged> {
     // No hash was taken on arrival if the body was decompressed or completed.
     let hashed = hashed.unwrap_or_else(|| PrefixHash::of(key, &body));
     let of = (tenant.as_str(), job.dialect);
-    let read = opened.parsed_bodies.read(of, (&body, &hashed), key);
+    let known = job.known.take();
+    let known = known.or_else(|| opened.parsed_bodies.find(of, (&body, &hashed), key));
+    let read = opened.parsed_bodies.read(of, (&body, &hashed), key, known);
     let read = read.map_err(|why| Unmanaged::not_understood(&why))?;
     // Choose the upstream and the mode, and find out which conversations it may belong to.
     let mut managed = ManagedRequest::new(job, &read)?;
@@ -110,11 +115,13 @@ pub(crate) fn decide_small_body(dialect: Dialect, body: &[u8]) -> Unmanaged {
     }
 }
 
-/// The approximate memory that planning a body needs.
-pub(crate) fn planning_bytes(body: &[u8]) -> usize {
+/// The approximate memory that planning a body needs, if its first `known` bytes were planned
+/// before.
+pub(crate) fn planning_bytes(body: &[u8], known: usize) -> usize {
+    let new = body.get(known..).unwrap_or_default();
     // Many small messages take more memory than one long text of as many bytes.
-    let objects = memchr::memchr_iter(b'{', body).count();
-    body.len() * PLANNING_PER_BYTE + objects * PLANNING_PER_OBJECT
+    let objects = memchr::memchr_iter(b'{', new).count();
+    known * PLANNING_PER_KNOWN_BYTE + new.len() * PLANNING_PER_BYTE + objects * PLANNING_PER_OBJECT
 }
 
 impl PlanningJob {
@@ -137,7 +144,25 @@ impl PlanningJob {
             body,
             is_pieced: false,
             hashed: None,
+            known: None,
         }
+    }
+
+    /// Searches for the known prefix of the body, and returns the approximate memory that planning
+    /// needs.
+    pub(crate) fn find_known_prefix(&mut self) -> usize {
+        // A body that was decompressed or completed is hashed later, on another thread.
+        self.known = self.hashed.as_ref().and_then(|hashed| {
+            let key = self.opened.keys.fingerprint_key();
+            let of = (self.tenant.as_str(), self.dialect);
+            self.opened
+                .parsed_bodies
+                .find(of, (&self.body, hashed), key)
+        });
+        planning_bytes(
+            &self.body,
+            self.known.as_ref().map_or(0, KnownPrefix::bytes),
+        )
     }
 
     /// An empty reservation for its tenant, which can grow.
