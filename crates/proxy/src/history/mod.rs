@@ -25,6 +25,7 @@ use crate::records::savings::{CallMoney, Savings, SavingsTotal};
 
 use feed::LiveFeed;
 pub(crate) use feed::MISSED;
+use sent_print::SentPrint;
 use session_calls::SessionTable;
 pub(crate) use session_calls::{ChangedCalls, ChangedSessions};
 pub(crate) use session_entry::{CallEntry, SessionEntry};
@@ -189,7 +190,11 @@ impl CallHistory {
 
     fn take(&self, note: HistoryNote) {
         match note {
-            HistoryNote::Sent(sent) => self.state().sessions.add_sent(&sent),
+            HistoryNote::Sent(sent) => {
+                // Hashed before the lock is taken, because the body may be long.
+                let print = SentPrint::of(&sent.body);
+                self.state().sessions.add_sent(&sent, print);
+            }
             HistoryNote::Ended(record) => self.take_record(&record),
         }
     }

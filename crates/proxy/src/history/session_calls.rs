@@ -123,10 +123,10 @@ impl SessionTable {
         })
     }
 
-    pub(crate) fn add_sent(&mut self, note: &SentNote) {
+    pub(crate) fn add_sent(&mut self, note: &SentNote, print: SentPrint) {
         self.change(&note.session, |calls| {
             calls.sent = SentState {
-                print: SentPrint::of(&note.body),
+                print,
                 messages: note.messages,
                 decisions: note.decisions,
                 lifetime_ms: note.lifetime_ms,

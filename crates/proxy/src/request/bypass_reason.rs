@@ -66,14 +66,7 @@ impl Unmanaged {
 }
 
 /// Why a request passes unchanged, if it is not a turn of its conversation.
-pub(crate) fn bypass_reason(
-    path: &str,
-    headers: &HeaderMap,
-    scan: &BodyScan<'_>,
-) -> Option<&'static str> {
-    if is_token_count(path) {
-        return Some("count");
-    }
+pub(crate) fn bypass_reason(headers: &HeaderMap, scan: &BodyScan<'_>) -> Option<&'static str> {
     let codex = headers.get("x-codex-turn-metadata");
     let says = codex.is_some_and(|value| contains(value.as_bytes(), b"\"compaction\""));
     (says || asks_for_summary(scan)).then_some("own-compaction")
@@ -134,7 +127,7 @@ mod tests {
 
     fn asked(dialect: Dialect, body: &str) -> Option<&'static str> {
         let scan = BodyScan::new(body.as_bytes(), dialect).unwrap();
-        bypass_reason("/v1/x", &HeaderMap::new(), &scan)
+        bypass_reason(&HeaderMap::new(), &scan)
     }
 
     #[test]
@@ -169,10 +162,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         let value = HeaderValue::from_static(r#"{"request_kind":"compaction"}"#);
         headers.insert("x-codex-turn-metadata", value);
-        assert_eq!(
-            bypass_reason("/v1/responses", &headers, &scan),
-            Some("own-compaction")
-        );
+        assert_eq!(bypass_reason(&headers, &scan), Some("own-compaction"));
         assert!(
             is_token_count("/v1/messages/count_tokens?beta=true")
                 && !is_token_count("/v1/messages")

@@ -37,8 +37,11 @@ impl Branch {
                 let said = self.said_in_hidden();
                 // The log then holds another message than the one that came, so the client's side
                 // is measured here.
-                came = (pending.is_some() || !said.is_empty()).then(|| Measure::of(&message));
-                message = hidden_rounds::restore_provider_message(message, &said, pending.as_ref());
+                if pending.is_some() || !said.is_empty() {
+                    came = Some(Measure::of(&message));
+                    message =
+                        hidden_rounds::restore_provider_message(message, &said, pending.as_ref());
+                }
             }
             let place = self.session.admit(message)?;
             let projection = self.session.projection();

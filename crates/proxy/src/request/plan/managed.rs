@@ -107,7 +107,7 @@ impl ManagedRequest {
         let client_sessions = &work.opened.client_sessions;
         Ok(Self {
             client_session: client_sessions.get(&name, settings.config.limits.sessions),
-            untouched: bypass_reason::bypass_reason(&work.path, &work.headers, scan),
+            untouched: bypass_reason::bypass_reason(&work.headers, scan),
             options: ways,
             job: work,
             route,
