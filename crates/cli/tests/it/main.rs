@@ -10,6 +10,7 @@
 
 mod bad_input;
 mod compact;
+mod compact_again;
 mod config;
 mod corpus;
 mod documented;

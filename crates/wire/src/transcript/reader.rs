@@ -98,7 +98,7 @@ impl<R: BufRead> TranscriptReader<R> {
         };
         let mut reads = self.read_log(log)?;
         for read in &mut reads {
-            private_marks::forget_outdated_usage(&mut read.conversation.messages);
+            private_marks::take_behind_marks(&mut read.conversation);
         }
         Ok(Some(reads))
     }
@@ -148,7 +148,7 @@ impl<R: BufRead> TranscriptReader<R> {
         let read = document::read(self.lines.text()?);
         let read = read.map_err(|error| ReadError::syntax(&error, line))?;
         let mut read = read.ok_or(ReadError::Form { line })?;
-        private_marks::forget_outdated_usage(&mut read.messages);
+        private_marks::take_behind_marks(&mut read);
         Ok(read)
     }
 
