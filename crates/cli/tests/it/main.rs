@@ -9,6 +9,7 @@
 )]
 
 mod bad_input;
+mod broken_lines;
 mod compact;
 mod compact_again;
 mod config;
