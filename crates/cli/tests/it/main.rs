@@ -29,3 +29,4 @@ mod run;
 mod sbom;
 mod snapshots;
 mod summary;
+mod summary_requests;
