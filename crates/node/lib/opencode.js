@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { HostRows, callRow, orUnchanged, outputRow, recordUsage, recovers, rowText } from './hosts.js';
 import { Session } from './index.js';
 
-/** The window of a model, in tokens, until opencode tells it with the first call. */
+/** The window of a model, in tokens, if opencode does not know it. */
 const WINDOW = 200_000;
 /** How many lines the command reads that a view names. */
 const LINES = 200;
@@ -19,7 +19,7 @@ function storeFolder() {
   return TRIMTAB_STORE || join(XDG_DATA_HOME || join(homedir(), '.local', 'share'), 'trimtab');
 }
 
-export const TrimtabPlugin = async () => {
+export const TrimtabPlugin = async ({ client } = {}) => {
   const sessions = new Map();
   const windows = new Map();
   const sessionOf = (id) => {
@@ -44,6 +44,9 @@ export const TrimtabPlugin = async () => {
       const { messages } = output;
       const id = messages.at(-1)?.info.sessionID;
       if (!id) return;
+      // `chat.params` comes after this hook, so that it is too late for the first call of a process.
+      const window = windows.has(id) ? 0 : await knownWindow(client, messages);
+      if (window > 0) windows.set(id, window);
       const sent = await orUnchanged(() => fitted(sessionOf(id), id, messages), messages);
       // opencode goes on with the same list.
       messages.splice(0, messages.length, ...sent);
@@ -52,6 +55,18 @@ export const TrimtabPlugin = async () => {
 };
 
 export default TrimtabPlugin;
+
+/** The window of the model that answers, as far as opencode knows it. */
+async function knownWindow(client, messages) {
+  const { model } = messages.findLast(({ info }) => info.role === 'user')?.info ?? {};
+  try {
+    const { data } = await client.config.providers();
+    const provider = data.providers.find(({ id }) => id === model.providerID);
+    return provider.models[model.modelID].limit.context;
+  } catch {
+    return undefined;
+  }
+}
 
 /** The messages to send. */
 async function fitted(session, id, messages) {

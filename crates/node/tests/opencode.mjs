@@ -1,7 +1,8 @@
 // The plugin in the real opencode: rounds of two parallel calls with outputs up to 5 MB, a provider with
 // a window of 20,000 tokens, and one line read back with the command that a view names. Without the
 // plugin the same session must fail. In a third run, opencode is told a window that is too large, so
-// that the provider refuses a request, and the session goes on with a smaller one.
+// that the provider refuses a request, and the session goes on with a smaller one. In another run, a
+// session that is already too long gets the plugin.
 //
 // node opencode.mjs OPENCODE TRIMTAB
 
@@ -107,18 +108,24 @@ function finished(program, args, options) {
 }
 
 /** Runs the session in a fresh folder, and continues it after an error if that is wanted. */
-async function run(opencode, trimtab, plugin, { window = WINDOW, runs = 1 } = {}) {
+async function run(opencode, trimtab, plugin, { window = WINDOW, runs = 1, beginsPlain = false } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'opencode-'));
   const { server, seen } = await provider();
   try {
     const file = join(folder, 'config', 'opencode', 'opencode.json');
     mkdirSync(dirname(file), { recursive: true });
     const url = `http://127.0.0.1:${server.address().port}/v1`;
-    writeFileSync(file, JSON.stringify(settings(url, plugin, window)));
+    const configure = (plugins) => writeFileSync(file, JSON.stringify(settings(url, plugins, window)));
+    configure(beginsPlain ? [] : plugin);
     const work = join(folder, 'work');
     mkdirSync(work);
     const options = { cwd: work, env: environment(folder, trimtab) };
     let { code, said } = await finished(opencode, ['run', '-m', 'mine/m', 'print it'], options);
+    if (beginsPlain) {
+      configure(plugin);
+      seen.refused = 0;
+      ({ code, said } = await finished(opencode, ['run', '-c', '-m', 'mine/m', 'go on'], options));
+    }
     for (let at = 1; at < runs && code !== 0; at += 1) {
       ({ code, said } = await finished(opencode, ['run', '-c', '-m', 'mine/m', 'go on'], options));
     }
@@ -140,6 +147,8 @@ assert(said.includes('found the line'), `${said.slice(-2_000)}\n${requests.at(-1
 assert(!requests.at(-2).includes(NEEDLE), 'the line was never out of the window');
 assert.equal(refused, 0);
 const largest = Math.max(...requests.map((text) => Math.round(text.length / 4)));
+const joined = await run(opencode, trimtab, plugins, { beginsPlain: true });
+assert.equal(joined.refused, 0, 'the first request of a process did not fit');
 const recovered = await run(opencode, trimtab, plugins, { window: 2 * WINDOW, runs: MOST_RUNS });
 assert(recovered.said.includes('found the line'), recovered.said.slice(-2_000));
 assert(recovered.refused > 0, 'there was nothing to recover from');

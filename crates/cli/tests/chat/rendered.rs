@@ -31,6 +31,34 @@ fn markdown_is_rendered_on_a_terminal() {
     assert!(colours.contains("\u{1b}[1mvery"), "{colours}");
 }
 
+/// Words of all lengths up to 14 letters, none twice.
+fn words() -> String {
+    let word = |number: usize| format!("{}{number}", "abcdefghijkl".split_at(number % 13).0);
+    let words: Vec<String> = (100..200).map(word).collect();
+    words.join(" ")
+}
+
+#[test]
+fn no_word_of_an_answer_or_of_reasoning_is_broken() {
+    for width in [80, 61] {
+        let place = Place::new();
+        let text = words();
+        let answer = serde_json::json!([{"reasoning": text, "text": format!("- {text}\n\nEnd.")}]);
+        let model = place.script(&answer.to_string());
+        let Some(pane) = Pane::start(place, (width, 60), &["--model", &model]) else {
+            return;
+        };
+        pane.wait_for_prompt();
+        pane.line("what is it?");
+        let screen = pane.wait_for("End.");
+        let shown: Vec<&str> = screen.split_whitespace().collect();
+        for word in text.split(' ') {
+            let times = shown.iter().filter(|shown| **shown == word).count();
+            assert_eq!(times, 2, "{word} at {width} columns:\n{screen}");
+        }
+    }
+}
+
 #[test]
 fn markdown_is_printed_verbatim_without_a_terminal() {
     let place = Place::new();

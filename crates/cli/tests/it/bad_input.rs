@@ -84,9 +84,14 @@ const CASES: &[(&str, &[u8], &str)] = &[
         "standard input:1:1: not UTF-8 text",
     ),
     (
-        "a broken log",
-        b"{\"type\":\"user\",\"uuid\":\"1\",\"message\":{}}\n{\"type\":\n{\"type\":\"user\"}\n",
-        "standard input:2:8: broken JSON: EOF while parsing a value",
+        "a broken document with messages on its lines",
+        b"[\n{\"role\":\"user\",\"content\":\"a\"}\n{\"role\":\"user\",\"content\":\"b\"}\n",
+        "standard input:3:1: broken JSON: expected `,` or `]`",
+    ),
+    (
+        "a log without a single good line",
+        b"{\"type\":\"user\",\"uuid\":\n{\"type\":\"assi\n",
+        "standard input:2:1: broken JSON: expected value",
     ),
     (
         "a log of nothing",

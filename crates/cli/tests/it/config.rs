@@ -220,6 +220,46 @@ fn invalid_setting_error_names_value_and_allowed_values() {
 }
 
 #[test]
+fn config_show_rejects_what_the_proxy_rejects() {
+    let home = Home::new();
+    for (name, value, expected) in [
+        (
+            "LISTEN",
+            "nonsense",
+            "proxy.listen = 'nonsense' is not an address",
+        ),
+        ("LISTEN", "0.0.0.0:9000", "hint: to let other machines in"),
+        (
+            "PRESET",
+            "tidy",
+            "preset = tidy is not valid; allowed: steady",
+        ),
+        ("MODE", "of", "\"of\" is not a valid value of proxy.mode"),
+        (
+            "LIMITS_PLAN_MS",
+            "soon",
+            "proxy.limits.plan_ms: invalid type",
+        ),
+        ("TLS_CERT", "/no/file", "proxy.tls: unknown field `cert`"),
+    ] {
+        let mut command = home.command();
+        command.env(format!("TRIMTAB_PROXY_{name}"), value);
+        let done = crate::run::finish(command.args(["config", "show", "proxy"]), b"");
+        assert_eq!(done.code, 2, "{name}={value}: {}", done.stdout);
+        assert!(done.stderr.contains(expected), "{name}: {}", done.stderr);
+    }
+    // The values are shown, so that their source can be found.
+    let mut command = home.command();
+    command.env("TRIMTAB_PROXY_LISTEN", "nonsense");
+    let done = crate::run::finish(command.args(["config", "show", "proxy.listen"]), b"");
+    let row: Vec<&str> = done.stdout.split_whitespace().collect();
+    assert_eq!(
+        row,
+        ["proxy.listen", "\"nonsense\"", "TRIMTAB_PROXY_LISTEN"]
+    );
+}
+
+#[test]
 fn store_can_be_set_in_a_file() {
     let home = Home::new();
     let store = home.path().join("elsewhere");

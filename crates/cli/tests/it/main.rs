@@ -9,7 +9,9 @@
 )]
 
 mod bad_input;
+mod broken_lines;
 mod compact;
+mod compact_again;
 mod config;
 mod corpus;
 mod documented;
@@ -27,3 +29,4 @@ mod run;
 mod sbom;
 mod snapshots;
 mod summary;
+mod summary_requests;

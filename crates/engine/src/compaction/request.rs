@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
-use trimtab_model::{Message, MessageKind, Part, Role};
+use trimtab_model::{Message, MessageKind, Part, Ref, Role};
 
 use super::text::head_and_tail;
 use crate::view::{Shape, StructureCut, ViewContext, view};
@@ -67,7 +67,7 @@ fn with_short_outputs(message: &Message, limit: usize) -> Message {
             "" => "(empty output)".to_owned(),
             // Unchanged, because the provider may have it in its cache.
             _ if limit > OUTPUT_LIMIT && text.len() <= limit => continue,
-            _ if limit > OUTPUT_LIMIT => by_structure(&text, limit),
+            _ if limit > OUTPUT_LIMIT => by_structure(&text, limit, output.stored.as_ref()),
             text => head_and_tail(text, limit),
         };
         output.content = vec![Part::text(short)];
@@ -75,13 +75,17 @@ fn with_short_outputs(message: &Message, limit: usize) -> Message {
     message
 }
 
-/// Cuts a text by its format to at most `bytes`.
-fn by_structure(text: &str, bytes: usize) -> String {
+/// Cuts an output by its format to at most `bytes`, with its ref.
+fn by_structure(text: &str, bytes: usize, stored: Option<&Ref>) -> String {
     let shape = Shape::Structure(StructureCut {
         cap: bytes as u64,
         ..StructureCut::default()
     });
-    view(text, &shape, &ViewContext::default()).into_owned()
+    let given = ViewContext {
+        stored,
+        ..ViewContext::default()
+    };
+    view(text, &shape, &given).into_owned()
 }
 
 /// Puts a conversation between its tags.

@@ -35,6 +35,9 @@ pub struct CompactionRequest {
     pub keep_turns: Option<usize>,
     /// The minimum of tokens to remove; 0 if there is none.
     pub excess: u64,
+    /// The number of messages of the log that an earlier compaction left, if it is not in the
+    /// journal: a transcript may say so.
+    pub already_compacted: usize,
 }
 
 impl Default for CompactionRequest {
@@ -44,6 +47,7 @@ impl Default for CompactionRequest {
             instructions: Vec::new(),
             keep_turns: None,
             excess: 0,
+            already_compacted: 0,
         }
     }
 }

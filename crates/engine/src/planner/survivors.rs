@@ -11,6 +11,7 @@ use super::{ConversationState, is_ours, is_summary};
 use crate::budget::percent;
 use crate::compaction::keep_rules::{KeepRule, KeptMessages, kept_messages};
 use crate::normalise::{MessageSource, Slot};
+use crate::plan::PlanReason;
 use crate::policy::{CompactionPolicy, Strategy};
 use crate::removal::{SafeCuts, with_counterparts};
 use crate::view::tools::is_retrieval;
@@ -64,7 +65,12 @@ pub(super) fn survivors(
         // The removal must also make room for the summary.
         let summary = summary_tokens(policy, conversation.call.window);
         let goes = (request.excess > 0).then(|| request.excess.saturating_add(summary));
-        cut_inside(&slots, &mut chosen, &must, (room, goes), weigh);
+        let limits = RecentLimits {
+            room,
+            goes,
+            may_halve: may_halve(conversation, request, &slots, &chosen, weigh),
+        };
+        cut_inside(&slots, &mut chosen, &must, &limits, weigh);
     }
     keep_task(&slots, conversation.opening, &mut chosen);
     chosen.system_stays = conversation.system_stays();
@@ -213,13 +219,47 @@ fn is_recent(rule: &KeepRule) -> bool {
     )
 }
 
+/// The limits of what is kept after the summary.
+struct RecentLimits {
+    /// The tokens that it may take, if the window is known.
+    room: Option<u64>,
+    /// The tokens that must go from the window.
+    goes: Option<u64>,
+    /// True if half of it goes if it is everything there is.
+    may_halve: bool,
+}
+
+/// False if a user asks again although an earlier compaction left most of the recent part. Half of
+/// it would go each time.
+fn may_halve(
+    conversation: &ConversationState<'_>,
+    request: &CompactionRequest,
+    slots: &[Slot],
+    kept: &KeptMessages,
+    weigh: impl Fn(&Message) -> u64,
+) -> bool {
+    let in_journal = conversation.compacted_at.unwrap_or(0);
+    let compacted = request.already_compacted.max(in_journal);
+    // A trigger that has fired needs room in every case.
+    if compacted == 0 || request.reason != PlanReason::ByHand {
+        return true;
+    }
+    let (mut old, mut new) = (0u64, 0u64);
+    for slot in kept.after_summary.iter().filter_map(|at| slots.get(*at)) {
+        let is_new = slot.source.in_log().is_some_and(|at| at >= compacted);
+        let sum = if is_new { &mut new } else { &mut old };
+        *sum = sum.saturating_add(weigh(&slot.message));
+    }
+    new >= old
+}
+
 /// Removes older rounds from what is kept after the summary, if it exceeds its room or is
 /// everything there is. A turn that is too large is compacted inside, between two rounds.
 fn cut_inside(
     slots: &[Slot],
     kept: &mut KeptMessages,
     must: &BTreeSet<usize>,
-    (room, goes): (Option<u64>, Option<u64>),
+    limits: &RecentLimits,
     weigh: impl Fn(&Message) -> u64,
 ) {
     let weights: Vec<u64> = kept
@@ -231,12 +271,14 @@ fn cut_inside(
     let gone = replaced(slots, kept);
     let nothing_goes = are_summaries(slots, &gone);
     // Everything is recent, so the recent part itself must be compacted.
-    let half = nothing_goes.then_some(total / 2);
-    let over = room.filter(|room| total > *room);
+    let half = (nothing_goes && limits.may_halve).then_some(total / 2);
+    let over = limits.room.filter(|room| total > *room);
     // Messages that are replaced anyway count towards what must go.
     let gone = gone.iter().filter_map(|at| slots.get(*at));
     let freed: u64 = gone.map(|slot| weigh(&slot.message)).sum();
-    let less = goes.map(|goes| total.saturating_sub(goes.saturating_sub(freed)));
+    let less = limits
+        .goes
+        .map(|goes| total.saturating_sub(goes.saturating_sub(freed)));
     let less = less.filter(|less| *less < total);
     let Some(room) = half.into_iter().chain(over).chain(less).min() else {
         return;

@@ -71,6 +71,11 @@ impl AccessRefusal {
         }
     }
 
+    /// One of our request headers has an impossible value.
+    pub(crate) fn header(message: String) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "header", message)
+    }
+
     /// The tenant has reached a limit of its quota.
     pub(super) fn rate(limit: &'static str, retry_after: Duration) -> Self {
         let why = format!(
@@ -88,6 +93,7 @@ impl AccessRefusal {
         let message = &self.message;
         let (kind, code) = match self.status {
             StatusCode::UNAUTHORIZED => ("authentication_error", "invalid_api_key"),
+            StatusCode::BAD_REQUEST => ("invalid_request_error", "invalid_header"),
             StatusCode::TOO_MANY_REQUESTS => ("rate_limit_error", "rate_limit_exceeded"),
             _ => ("permission_error", "permission_denied"),
         };

@@ -23,6 +23,7 @@ fn manual_compaction(order: &Value) -> ManualCompaction {
     ManualCompaction {
         instructions: shortened(instructions.unwrap_or_default(), 4_000),
         keep_turns: turns.and_then(|turns| usize::try_from(turns).ok()),
+        ..ManualCompaction::default()
     }
 }
 

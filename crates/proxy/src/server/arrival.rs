@@ -9,7 +9,7 @@ use http::{Request, Response};
 use hyper::body::{Body as _, Incoming};
 use trimtab_wire::scan::detect;
 
-use crate::access::{AccessCheck, InboundConnection, UnknownTenant, request_id};
+use crate::access::{AccessCheck, AccessRefusal, InboundConnection, UnknownTenant, request_id};
 use crate::records::record::PendingRecord;
 use crate::request::context::RequestContext;
 use crate::request::shared::{LiveSettings, SharedState};
@@ -105,7 +105,11 @@ impl ArrivedRequest {
                 if let Ok(tenant) = &caller.tenant {
                     tenant.as_str().clone_into(&mut record.tenant);
                 }
-                (caller.tenant, None)
+                // A wrong value is the caller's mistake. Without an answer that says so, the
+                // request would be sent in a way that its sender did not want.
+                let policies = self.settings.policy_names();
+                let wrong = headers::wrong_value(&self.parts.headers, &policies);
+                (caller.tenant, wrong.map(AccessRefusal::header))
             }
             Err(refusal) => (Err(UnknownTenant::default()), Some(refusal)),
         };

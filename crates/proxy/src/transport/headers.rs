@@ -14,6 +14,8 @@ const PREFIX: &str = "x-trimtab-";
 pub(crate) const TOKEN: HeaderName = HeaderName::from_static("x-trimtab-token");
 /// Request: the mode of this request.
 const MODE: HeaderName = HeaderName::from_static("x-trimtab-mode");
+/// The values of that header.
+const MODES: [&str; 3] = ["on", "observe", "bypass"];
 /// Request: `true` is short for the mode `bypass`.
 const BYPASS: HeaderName = HeaderName::from_static("x-trimtab-bypass");
 /// Request: the preset of the session from this request on.
@@ -128,6 +130,41 @@ pub(crate) fn mode(headers: &HeaderMap) -> Option<ProxyMode> {
     }
 }
 
+/// The mistake in the first of our request headers that has an impossible value. `policies` are the
+/// names that the preset may have.
+pub(crate) fn wrong_value(headers: &HeaderMap, policies: &[&str]) -> Option<String> {
+    let lists = [
+        (MODE, MODES.as_slice()),
+        (BYPASS, ["true", "false"].as_slice()),
+        (PRESET, policies),
+    ];
+    let mut mistakes = lists.into_iter().filter_map(|(name, allowed)| {
+        let value = String::from_utf8_lossy(headers.get(&name)?.as_bytes());
+        let value = value.trim();
+        let lower = value.to_ascii_lowercase();
+        // Names of policies are in the user's settings, where the case counts.
+        let is_known = |known: &&str| *known == value || (name != PRESET && *known == lower);
+        // A blank header counts as none, like in `header_text`.
+        if value.is_empty() || allowed.iter().any(is_known) {
+            return None;
+        }
+        let shown: String = value.chars().take(60).collect();
+        let allowed = allowed.join(", ");
+        Some(format!(
+            "the header {name} has the unknown value {shown:?}\nhint: allowed values: {allowed}"
+        ))
+    });
+    mistakes.next().or_else(|| {
+        let name = headers.get(&SESSION)?;
+        // Otherwise the request would get another session.
+        let why = format!(
+            "the header {SESSION} is not plain text\nhint: use letters, digits and punctuation \
+             of ASCII"
+        );
+        name.to_str().is_err().then_some(why)
+    })
+}
+
 /// The first value of a header, if it is text and not blank.
 pub(crate) fn header_text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let value = headers.get(name)?.to_str().ok()?.trim();
@@ -177,6 +214,5 @@ mod tests {
         let of = |name, value| mode(&of_pairs(&[(name, value)]));
         assert_eq!(of("x-trimtab-mode", "Observe"), Some(ProxyMode::Observe));
         assert_eq!(of("x-trimtab-bypass", "true"), Some(ProxyMode::Bypass));
-        assert_eq!(of("x-trimtab-mode", "nonsense"), None);
     }
 }

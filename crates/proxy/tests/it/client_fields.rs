@@ -118,3 +118,35 @@ async fn client_metadata_makes_no_message_one_of_ours() {
         assert_eq!(sent_with(Some(metadata)).await, plain, "{kind}");
     }
 }
+
+#[tokio::test]
+async fn call_that_gets_an_id_keeps_its_unknown_fields() {
+    let dialect = Dialect::Chat;
+    let upstream = echo(dialect).await;
+    let (_running, base) = proxy(config(&upstream.url())).await;
+    let mut talk = Talk::new(dialect, "read all files");
+    talk.round("c1", &lines(300));
+    let extra = json!({"google": {"thought_signature": "c2ln"}});
+    for entry in &mut talk.entries {
+        let entry = entry.as_object_mut().unwrap();
+        entry.remove("tool_call_id");
+        let calls = entry.get_mut("tool_calls").and_then(Value::as_array_mut);
+        for call in calls.into_iter().flatten() {
+            call["extra_content"] = extra.clone();
+            call["function"]["x"] = json!(1.5);
+            call.as_object_mut().unwrap().remove("id");
+        }
+    }
+    let got = post(&base, path(dialect), &[("x-api-key", "k")], talk.body()).await;
+    assert_eq!(got.header("x-trimtab-repairs"), "call-id-changed");
+    let sent = upstream.seen().pop().unwrap().json();
+    let messages = sent["messages"].as_array().unwrap();
+    let call = messages
+        .iter()
+        .find_map(|message| message.get("tool_calls")?.get(0));
+    let call = call.unwrap();
+    assert_eq!(call["extra_content"], extra, "{call}");
+    assert_eq!(call["function"]["x"], 1.5, "{call}");
+    let output = messages.iter().find(|message| message["role"] == "tool");
+    assert_eq!(output.unwrap()["tool_call_id"], call["id"]);
+}

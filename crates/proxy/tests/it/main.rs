@@ -32,6 +32,7 @@ mod recovery;
 mod reload;
 mod renewed;
 mod replayed;
+mod request_headers;
 mod restarts;
 mod retrieval;
 mod shapes;

@@ -65,6 +65,7 @@ impl Session {
         let asked = CompactionRequest {
             instructions: wishes.into_iter().map(str::to_owned).collect(),
             keep_turns: request.keep_turns,
+            already_compacted: request.already_compacted,
             ..CompactionRequest::default()
         };
         let pending = self.draft(&asked)?;

@@ -15,6 +15,9 @@ pub struct ManualCompaction {
     pub instructions: String,
     /// The number of turns to keep, instead of the policy's rule.
     pub keep_turns: Option<usize>,
+    /// The number of messages that an earlier compaction left, if the session was opened with its
+    /// result. The journal of the session has its own compactions.
+    pub already_compacted: usize,
 }
 
 /// The result of a request to a summariser.

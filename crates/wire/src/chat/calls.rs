@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 use trimtab_model::{Call, ExtraFields, Part, RawJson};
 
-use crate::json::{self, JsonFields, ObjectWriter, array, owned};
+use crate::json::{self, JsonFields, JsonType, ObjectWriter, array, owned};
 use crate::spelling_marks;
 
 /// The name of the legacy field that preceded `tool_calls`.
@@ -96,7 +96,7 @@ pub(super) fn write(object: ObjectWriter, parts: &[Part]) -> ObjectWriter {
 }
 
 fn write_call(call: &Call) -> String {
-    if let Some(raw) = unchanged(call) {
+    if let Some(raw) = original(call) {
         return raw;
     }
     ObjectWriter::new()
@@ -116,16 +116,37 @@ fn write_function(call: &Call, extra: &ExtraFields) -> String {
         .end()
 }
 
-/// The original call, if it has an unusual form and was not edited.
-fn unchanged(call: &Call) -> Option<String> {
+/// The original call, if it has an unusual form and nothing but its id was edited.
+fn original(call: &Call) -> Option<String> {
     let text = spelling_marks::get(&call.extra, spelling_marks::RAW)?;
     let raw = RawJson::parse(text).ok()?;
     let parsed: Box<RawValue> = serde_json::from_str(raw.as_str()).ok()?;
     // Read again and compared: if the call was edited since, the original is no longer true.
     let again = irregular(&parsed);
-    let same =
-        (&again.id, &again.name, &again.arguments) == (&call.id, &call.name, &call.arguments);
+    let same = (&again.name, &again.arguments) == (&call.name, &call.arguments);
     // The original form of another dialect is useless here.
     let foreign = spelling_marks::has(&call.extra, spelling_marks::FIELD);
-    (same && !foreign).then(|| text.to_owned())
+    if !same || foreign {
+        return None;
+    }
+    if again.id == call.id {
+        return Some(text.to_owned());
+    }
+    with_id(&parsed, &call.id)
+}
+
+/// A call under another id, with all of its unknown fields; none if it is not a call of a function.
+fn with_id(raw: &RawValue, id: &str) -> Option<String> {
+    let entry = json::fields(raw)?;
+    let is_function = entry.text("type")? == "function";
+    let arguments = entry.fields("function")?.type_of("arguments")?;
+    // Providers reject arguments that are no text, so such a call is written anew.
+    if !is_function || arguments != JsonType::Text {
+        return None;
+    }
+    let mut object = ObjectWriter::new().text("id", id);
+    for name in entry.names().filter(|name| *name != "id") {
+        object = object.raw(name, entry.get(name)?.get());
+    }
+    Some(object.end())
 }

@@ -31,7 +31,7 @@ impl StreamWatcher {
     }
 
     /// Like [`new`](Self::new), with a maximum event size of `limit` bytes.
-    pub fn with_limit(dialect: Dialect, limit: usize) -> Self {
+    pub(crate) fn with_limit(dialect: Dialect, limit: usize) -> Self {
         Self {
             frames: EventFrames::new(limit),
             state: StreamState {

@@ -22,6 +22,9 @@ pub struct Conversation {
     /// The index of the first message after each compaction of the agent: earlier messages, except
     /// leading system messages, were no longer sent.
     pub compactions: Vec<usize>,
+    /// The number of messages that our own compaction left, if it wrote the transcript: all later
+    /// messages came since. 0 if it did not, or if the form has no place for it.
+    pub already_compacted: usize,
 }
 
 impl Conversation {

@@ -36,10 +36,6 @@ impl TranscriptLog for CopilotSession {
     fn finish(self: Box<Self>) -> Vec<ReadConversation> {
         self.threads.finish(self.id.as_deref())
     }
-
-    fn allows_text(&self) -> bool {
-        true
-    }
 }
 
 impl CopilotSession {

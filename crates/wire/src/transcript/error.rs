@@ -64,7 +64,9 @@ impl ReadError {
                 format!("supported formats: {}", forms.join("; "))
             }
             Self::Syntax { .. } => {
-                "a transcript is one JSON document, or one on each line".to_owned()
+                "a transcript is one JSON document, or one on each line; in a file with one on each \
+                 line, remove the broken line"
+                    .to_owned()
             }
             Self::Utf8 { .. } => "save the file as UTF-8".to_owned(),
         }

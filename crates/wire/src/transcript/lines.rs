@@ -1,6 +1,6 @@
 //! The lines of a transcript, one in memory at a time.
 
-use std::io::BufRead;
+use std::io::{BufRead, Cursor};
 
 use super::ReadError;
 
@@ -10,6 +10,8 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 /// The lines of a transcript, without blank ones.
 #[derive(Debug)]
 pub(super) struct TranscriptLines<R> {
+    /// Lines that were read too early. They come before the input.
+    returned: Cursor<Vec<u8>>,
     input: R,
     buffer: Vec<u8>,
     /// Number of the current line, from 1.
@@ -19,6 +21,7 @@ pub(super) struct TranscriptLines<R> {
 impl<R: BufRead> TranscriptLines<R> {
     pub(super) fn new(input: R) -> Self {
         Self {
+            returned: Cursor::default(),
             input,
             buffer: Vec::new(),
             number: 0,
@@ -30,7 +33,9 @@ impl<R: BufRead> TranscriptLines<R> {
         loop {
             // The buffer is reused, so only the longest line takes memory.
             self.buffer.clear();
-            if self.input.read_until(b'\n', &mut self.buffer)? == 0 {
+            if self.returned.read_until(b'\n', &mut self.buffer)? == 0
+                && self.input.read_until(b'\n', &mut self.buffer)? == 0
+            {
                 return Ok(false);
             }
             self.number += 1;
@@ -47,6 +52,12 @@ impl<R: BufRead> TranscriptLines<R> {
     pub(super) fn take_rest(&mut self) -> Result<(), ReadError> {
         self.input.read_to_end(&mut self.buffer)?;
         Ok(())
+    }
+
+    /// Undoes [`take_rest`](Self::take_rest).
+    pub(super) fn return_rest(&mut self) {
+        let end = memchr::memchr(b'\n', &self.buffer).map_or(self.buffer.len(), |at| at + 1);
+        self.returned = Cursor::new(self.buffer.split_off(end));
     }
 
     /// The current line.

@@ -2,6 +2,7 @@
 
 use trimtab_model::{Message, MessageKind, Role};
 
+use super::Conversation;
 use crate::json::{self, JsonFields, ObjectWriter};
 
 /// The name of the field; agents ignore unknown fields.
@@ -9,7 +10,7 @@ pub(super) const FIELD: &str = "trimtab";
 
 /// The field that says how many messages were behind ours when it was written.
 const BEHIND: &str = "behind";
-/// The same number on a message that was read, until [`forget_outdated_usage`] takes it.
+/// The same number on a message that was read, until [`take_behind_marks`] takes it.
 const BEHIND_MARK: &str = "trimtab:behind";
 
 /// The value of the field for `message` with `behind` messages behind it; none if the log can
@@ -24,7 +25,7 @@ pub(super) fn mark(message: &Message, behind: usize) -> Option<String> {
         let object = ObjectWriter::new().maybe("kind", kind);
         object
             .maybe("role", system.then(|| json::quoted("system")))
-            .maybe(BEHIND, (behind > 0).then(|| behind.to_string()))
+            .raw(BEHIND, &behind.to_string())
             .end()
     })
 }
@@ -52,13 +53,17 @@ pub(super) fn apply<'m>(
     }
 }
 
-/// Removes the usage of answers that were given before one of our messages was inserted in front of
-/// them. It describes a prompt that is no longer sent.
-pub(super) fn forget_outdated_usage(messages: &mut [Message]) {
+/// Takes the number of messages behind our own from them: it says what was there when they were
+/// written. The usage of answers behind them describes a prompt that is no longer sent.
+pub(super) fn take_behind_marks(read: &mut Conversation) {
     let mut outdated = 0;
-    for (at, message) in messages.iter_mut().enumerate() {
+    for (at, message) in read.messages.iter_mut().enumerate() {
         if let Some(behind) = take_behind(message) {
             outdated = outdated.max(at.saturating_add(1).saturating_add(behind));
+            // Notes and repairs are inserted without a compaction.
+            if message.is_summary() {
+                read.already_compacted = outdated;
+            }
         }
         if at < outdated {
             message.meta.usage = None;

@@ -25,10 +25,6 @@ pub(super) trait TranscriptLog {
     fn line(&mut self, number: usize, line: &str) -> Result<(), serde_json::Error>;
     /// Returns the conversations.
     fn finish(self: Box<Self>) -> Vec<ReadConversation>;
-    /// True if text that is not JSON may appear between the lines.
-    fn allows_text(&self) -> bool {
-        false
-    }
 }
 
 /// Reads the conversations of one transcript.
@@ -83,8 +79,8 @@ impl<R: BufRead> TranscriptReader<R> {
             return Err(ReadError::Empty);
         }
         // A document may be pretty-printed over many lines.
-        self.join_document()?;
-        let log: Box<dyn TranscriptLog> = match self.recognise()? {
+        let fault = self.join_document().err();
+        let log: Box<dyn TranscriptLog> = match self.recognise(fault)? {
             LineContent::Conversation => return Ok(None),
             LineContent::Log(TranscriptForm::ClaudeCode) => {
                 Box::<claude_code::ClaudeCodeSession>::default()
@@ -98,31 +94,46 @@ impl<R: BufRead> TranscriptReader<R> {
         };
         let mut reads = self.read_log(log)?;
         for read in &mut reads {
-            private_marks::forget_outdated_usage(&mut read.conversation.messages);
+            private_marks::take_behind_marks(&mut read.conversation);
         }
         Ok(Some(reads))
     }
 
     /// If the first line starts a document that spans several lines, reads all of it.
     fn join_document(&mut self) -> Result<(), ReadError> {
-        let text = self.lines.text()?;
-        match serde_json::from_str::<&RawValue>(text) {
-            Ok(_) => Ok(()),
+        match serde_json::from_str::<&RawValue>(self.lines.text()?) {
+            Ok(_) => return Ok(()),
             // The end of the line came before the end of the value.
-            Err(error) if error.is_eof() => self.lines.take_rest(),
-            Err(error) => Err(ReadError::syntax(&error, self.lines.number)),
+            Err(error) if error.is_eof() => self.lines.take_rest()?,
+            Err(error) => return Err(ReadError::syntax(&error, self.lines.number)),
         }
+        let joined = self.raw().map(drop);
+        // It may be a log whose first line is broken.
+        if joined.is_err() {
+            self.lines.return_rest();
+        }
+        joined
     }
 
-    fn recognise(&mut self) -> Result<LineContent, ReadError> {
+    /// Finds the first line of a known form. `fault` is the fault of the first line, if it has one.
+    fn recognise(&mut self, mut fault: Option<ReadError>) -> Result<LineContent, ReadError> {
         let first = self.lines.number;
         loop {
-            if let Some(content) = recognise(self.raw()?) {
-                return Ok(content);
+            match self.raw().map(recognise) {
+                // A message behind a broken line may be an inner line of a broken document.
+                Ok(Some(content)) if fault.is_none() || matches!(content, LineContent::Log(_)) => {
+                    return Ok(content);
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    self.warn_of_skipped(&error);
+                    fault.get_or_insert(error);
+                }
             }
             // Give up early, so that a large file of another kind is not read completely.
             if self.lines.number - first >= LINES_TO_RECOGNISE || !self.lines.advance()? {
-                return Err(ReadError::Form { line: first });
+                self.warnings.clear();
+                return Err(fault.unwrap_or(ReadError::Form { line: first }));
             }
         }
     }
@@ -148,7 +159,7 @@ impl<R: BufRead> TranscriptReader<R> {
         let read = document::read(self.lines.text()?);
         let read = read.map_err(|error| ReadError::syntax(&error, line))?;
         let mut read = read.ok_or(ReadError::Form { line })?;
-        private_marks::forget_outdated_usage(&mut read.messages);
+        private_marks::take_behind_marks(&mut read);
         Ok(read)
     }
 
@@ -157,15 +168,8 @@ impl<R: BufRead> TranscriptReader<R> {
         mut log: Box<dyn TranscriptLog>,
     ) -> Result<Vec<ReadConversation>, ReadError> {
         loop {
-            let number = usize::try_from(self.lines.number).unwrap_or(usize::MAX);
-            work::step_text(self.lines.text()?);
-            match log.line(number, self.lines.text()?) {
-                Err(error) if !error.is_data() => {
-                    let error = ReadError::syntax(&error, self.lines.number);
-                    self.forgive(error, log.as_ref())?;
-                }
-                // JSON that is not an object has no meaning in any log.
-                _ => {}
+            if let Err(error) = self.read_line(log.as_mut()) {
+                self.warn_of_skipped(&error);
             }
             if !self.lines.advance()? {
                 return Ok(log.finish());
@@ -173,27 +177,35 @@ impl<R: BufRead> TranscriptReader<R> {
         }
     }
 
-    /// Skips faults that are normal in a log: an incomplete last line, and text between the lines
-    /// in printed output.
-    fn forgive(&mut self, error: ReadError, log: &dyn TranscriptLog) -> Result<(), ReadError> {
-        let ReadError::Syntax {
-            line, ref message, ..
-        } = error
-        else {
-            return Err(error);
+    fn read_line(&self, log: &mut dyn TranscriptLog) -> Result<(), ReadError> {
+        let text = self.lines.text()?;
+        work::step_text(text);
+        let number = usize::try_from(self.lines.number).unwrap_or(usize::MAX);
+        match log.line(number, text) {
+            Err(error) if !error.is_data() => Err(ReadError::syntax(&error, self.lines.number)),
+            // JSON that is not an object has no meaning in any log.
+            _ => Ok(()),
+        }
+    }
+
+    /// Records that the current line is skipped. A log has broken lines after a crash, an
+    /// incomplete last line while it is written, and text between the lines if it was printed.
+    fn warn_of_skipped(&mut self, error: &ReadError) {
+        let is_cut = match error {
+            ReadError::Syntax { message, .. } => message.starts_with("EOF"),
+            // It may be cut within a character.
+            ReadError::Utf8 { .. } => true,
+            _ => false,
         };
-        let message = if self.lines.is_unfinished() && message.starts_with("EOF") {
-            "the last line is cut off: the agent may still be writing"
-        } else if log.allows_text() {
-            "not JSON"
+        let message = if is_cut && self.lines.is_unfinished() {
+            "the last line is cut off: the agent may still be writing".to_owned()
         } else {
-            return Err(error);
+            format!("the line is skipped: {error}")
         };
         self.warnings.push(TranscriptWarning {
-            line,
-            message: message.to_owned(),
+            line: self.lines.number,
+            message,
         });
-        Ok(())
     }
 
     fn step(&mut self) -> Result<Option<Conversation>, ReadError> {

@@ -270,7 +270,7 @@ impl ChatLoop<'_> {
     fn compact(&mut self, instructions: &str) {
         let by_hand = ManualCompaction {
             instructions: instructions.to_owned(),
-            keep_turns: None,
+            ..ManualCompaction::default()
         };
         let done = self.watched(async |agent| agent.compact(&by_hand).await);
         match done {

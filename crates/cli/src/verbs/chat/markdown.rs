@@ -7,6 +7,7 @@
 use std::fmt::Write as _;
 
 use super::table::MarkdownTable;
+use super::word_wrap::WordWrap;
 use crate::ui::style::{self, TextStyle};
 
 /// A line start is held back only up to this many characters of white space or marks.
@@ -53,6 +54,10 @@ pub(super) struct Markdown {
     /// The marks that close the open fence.
     fence: Option<String>,
     table: MarkdownTable,
+    /// Breaks text between words. Code and tables keep their lines.
+    wrap: WordWrap,
+    /// The width of a row.
+    width: usize,
     /// The rendered output, and its current run of one style.
     out: String,
     run: (TextStyle, String),
@@ -67,6 +72,8 @@ impl Default for Markdown {
             before: ' ',
             fence: None,
             table: MarkdownTable::default(),
+            wrap: WordWrap::default(),
+            width: 0,
             out: String::new(),
             run: (TextStyle::Plain, String::new()),
         }
@@ -76,14 +83,16 @@ impl Default for Markdown {
 impl Markdown {
     /// Adds a piece of text. Returns what can be shown, for lines of `width` characters.
     pub(super) fn push(&mut self, text: &str, width: usize) -> String {
+        self.width = width;
         for c in text.chars() {
-            self.read(c, width);
+            self.read(c);
         }
         self.take()
     }
 
     /// Returns everything that was held back, and resets the renderer.
     pub(super) fn finish(&mut self, width: usize) -> String {
+        self.width = width;
         let held = std::mem::take(&mut self.held);
         if held.trim_start().starts_with('|') && self.fence.is_none() {
             self.table.push(&held);
@@ -91,39 +100,39 @@ impl Markdown {
             // Inside a fence, only the marks that may close it are held back.
             self.emit(style::DIM, &held);
         } else if !held.is_empty() {
-            self.end_table(width);
+            self.end_table();
             self.begin_text(&held);
         }
-        self.end_span();
-        self.end_table(width);
+        self.end_text();
+        self.end_table();
         let rest = self.take();
         *self = Self::default();
         rest
     }
 
-    fn read(&mut self, c: char, width: usize) {
+    fn read(&mut self, c: char) {
         match (self.line, c) {
             (LineKind::Begins, '\n') => {
                 let held = std::mem::take(&mut self.held);
-                self.whole_line(&held, width);
+                self.whole_line(&held);
             }
             (LineKind::Begins, c) => {
                 self.held.push(c);
-                self.decide(width);
+                self.decide();
             }
             (_, '\n') => {
-                self.end_span();
+                self.end_text();
                 self.emit(TextStyle::Plain, "\n");
                 self.line = LineKind::Begins;
             }
-            (LineKind::Heading, c) => self.emit_char(style::STRONG, c),
-            (LineKind::Code, c) => self.emit_char(style::OUTPUT, c),
+            (LineKind::Heading, c) => self.flow_char(style::STRONG, c),
+            (LineKind::Code, c) => self.emit(style::OUTPUT, c.encode_utf8(&mut [0; 4])),
             (LineKind::Text, c) => self.inline(c),
         }
     }
 
     /// Renders a line that ended before its kind was clear.
-    fn whole_line(&mut self, line: &str, width: usize) {
+    fn whole_line(&mut self, line: &str) {
         let bare = line.trim();
         if let Some(fence) = &self.fence {
             let is_end =
@@ -137,7 +146,7 @@ impl Markdown {
             self.table.push(line);
             return;
         } else {
-            self.end_table(width);
+            self.end_table();
             match fence_of(bare) {
                 Some(fence) => {
                     self.fence = Some(fence);
@@ -145,14 +154,14 @@ impl Markdown {
                 }
                 None => self.begin_text(line),
             }
-            self.end_span();
+            self.end_text();
         }
         self.emit(TextStyle::Plain, "\n");
         self.line = LineKind::Begins;
     }
 
     /// Decides the kind of a line from its start, if possible.
-    fn decide(&mut self, width: usize) {
+    fn decide(&mut self) {
         if self.fence.is_some() {
             let bare = self.held.trim_start();
             let is_end = bare.trim_start_matches(['`', '~']).is_empty();
@@ -167,18 +176,19 @@ impl Markdown {
         if matches!(start, LineStart::Undecided) {
             return;
         }
-        self.end_table(width);
+        self.end_table();
         let held = std::mem::take(&mut self.held);
         match start {
             LineStart::Heading(marks) => {
                 self.line = LineKind::Heading;
                 let text = held.trim_start().chars().skip(marks + 1);
-                self.emit(style::STRONG, &text.collect::<String>());
+                self.flow(style::STRONG, &text.collect::<String>());
             }
             LineStart::Bullet(bullet) => {
                 self.line = LineKind::Text;
                 self.before = ' ';
-                self.emit(TextStyle::Plain, &bullet);
+                self.flow(TextStyle::Plain, &bullet);
+                self.wrap.indent_here();
             }
             _ => self.begin_text(&held),
         }
@@ -195,28 +205,28 @@ impl Markdown {
     /// Handles a character that may start or end a span.
     fn inline(&mut self, c: char) {
         match std::mem::replace(&mut self.span, OpenSpan::None) {
-            OpenSpan::Code(code) if c == '`' && !code.is_empty() => self.emit(style::OUTPUT, &code),
-            OpenSpan::Code(code) if c == '`' => self.emit(TextStyle::Plain, &format!("`{code}`")),
+            OpenSpan::Code(code) if c == '`' && !code.is_empty() => self.flow(style::OUTPUT, &code),
+            OpenSpan::Code(code) if c == '`' => self.flow(TextStyle::Plain, &format!("`{code}`")),
             OpenSpan::Code(mut code) => {
                 code.push(c);
                 self.span = OpenSpan::Code(code);
             }
             // In Markdown, white space after the marks means that they are text.
             OpenSpan::Bold(text) if text.is_empty() && c.is_whitespace() => {
-                self.emit(TextStyle::Plain, &format!("**{c}"));
+                self.flow(TextStyle::Plain, &format!("**{c}"));
             }
             OpenSpan::Bold(mut text) => {
                 text.push(c);
                 match text.strip_suffix("**") {
                     Some(bold) if !bold.is_empty() && !bold.ends_with(char::is_whitespace) => {
-                        self.emit(style::STRONG, bold);
+                        self.flow(style::STRONG, bold);
                     }
                     _ => self.span = OpenSpan::Bold(text),
                 }
             }
             OpenSpan::Star if c == '*' => self.span = OpenSpan::Bold(String::new()),
             OpenSpan::Star => {
-                self.emit(TextStyle::Plain, "*");
+                self.flow(TextStyle::Plain, "*");
                 self.plain(c);
             }
             OpenSpan::None => self.plain(c),
@@ -229,7 +239,7 @@ impl Markdown {
             // `2*3` and `a*b` do not start bold text.
             '*' if !self.before.is_alphanumeric() => self.span = OpenSpan::Star,
             '`' => self.span = OpenSpan::Code(String::new()),
-            c => self.emit_char(TextStyle::Plain, c),
+            c => self.flow_char(TextStyle::Plain, c),
         }
     }
 
@@ -241,17 +251,32 @@ impl Markdown {
             OpenSpan::Bold(text) => format!("**{text}"),
             OpenSpan::Code(text) => format!("`{text}"),
         };
-        self.emit(TextStyle::Plain, &raw);
+        self.flow(TextStyle::Plain, &raw);
     }
 
-    fn end_table(&mut self, width: usize) {
-        for (look, text) in self.table.take(width) {
+    /// Prints everything of the text of a line that was held back.
+    fn end_text(&mut self) {
+        self.end_span();
+        for (look, text) in self.wrap.end_line(self.width) {
             self.emit(look, &text);
         }
     }
 
-    fn emit_char(&mut self, look: TextStyle, c: char) {
-        self.emit(look, c.encode_utf8(&mut [0; 4]));
+    fn end_table(&mut self) {
+        for (look, text) in self.table.take(self.width) {
+            self.emit(look, &text);
+        }
+    }
+
+    fn flow_char(&mut self, look: TextStyle, c: char) {
+        self.flow(look, c.encode_utf8(&mut [0; 4]));
+    }
+
+    /// Adds text that is broken between words.
+    fn flow(&mut self, look: TextStyle, text: &str) {
+        for (look, text) in self.wrap.push(look, text, self.width) {
+            self.emit(look, &text);
+        }
     }
 
     fn emit(&mut self, look: TextStyle, text: &str) {
@@ -384,9 +409,20 @@ mod tests {
     }
 
     #[test]
-    fn plain_text_is_shown_as_it_comes() {
+    fn rows_end_between_words_except_in_code() {
+        let text = "Some **bold text that is longer** than one row of forty columns.\n\
+                    - a bullet that is also longer than one row\n\
+                    ```\nlet code = that_is_longer(than, one, row, of_it);\n```\n";
+        let expected = "Some B(bold text that is longer) than one\nrow of forty columns.\n\
+                        \u{2022} a bullet that is also longer than one\n  row\n\
+                        D(```)\nO(let code = that_is_longer(than, one, row, of_it);)\nD(```)\n";
+        assert_eq!(shown(&[text]), expected);
+    }
+
+    #[test]
+    fn plain_text_is_shown_word_by_word() {
         let mut markdown = Markdown::default();
-        assert_eq!(markdown.push("one two", 80), "one two");
-        assert_eq!(markdown.push(" three\n\nfo", 80), " three\n\nfo");
+        assert_eq!(markdown.push("one two", 80), "one");
+        assert_eq!(markdown.push(" three\n\nfo", 80), " two three\n\n");
     }
 }

@@ -25,6 +25,7 @@ mod table;
 mod terminal_user;
 pub(crate) mod text;
 mod watched_work;
+mod word_wrap;
 
 use std::path::PathBuf;
 

@@ -10,6 +10,7 @@ use trimtab_model::Output;
 use super::event_text;
 use super::markdown::Markdown;
 use super::text::{on_one_line, wrapped};
+use super::word_wrap::WordWrap;
 use crate::exit::{Failure, with_hint};
 use crate::ui::clipped::clipped;
 use crate::ui::number::counted;
@@ -52,6 +53,8 @@ pub(super) struct Screen<'t> {
     several: bool,
     /// Renders answers; none if the output is not a terminal.
     markdown: Option<Markdown>,
+    /// Breaks reasoning between words, if the output is a terminal.
+    thoughts: WordWrap,
     /// The first error of the output stream.
     failed: Option<io::Error>,
 }
@@ -67,6 +70,7 @@ impl<'t> Screen<'t> {
             calls: Vec::new(),
             several: false,
             markdown: ui::is_terminal().then(Markdown::default),
+            thoughts: WordWrap::default(),
             failed: None,
         }
     }
@@ -183,6 +187,10 @@ impl<'t> Screen<'t> {
             let rest = markdown.finish(Self::width());
             self.put_answer(&rest);
         }
+        if self.streams == Some(ScreenCursor::Thought) {
+            let rest = self.thoughts.end_line(Self::width());
+            self.put_styled(rest);
+        }
         self.streams = None;
         // End an open line before anything else is printed.
         if std::mem::replace(&mut self.cursor, ScreenCursor::Start) != ScreenCursor::Start {
@@ -294,9 +302,32 @@ impl<'t> Screen<'t> {
             return;
         }
         self.cursor = at;
-        self.put(&format!("{style}{text}{style:#}"));
+        if self.markdown.is_some() {
+            self.put_wrapped(style, text);
+        } else {
+            self.put(&format!("{style}{text}{style:#}"));
+        }
         if text.ends_with('\n') {
             self.cursor = ScreenCursor::Start;
+        }
+    }
+
+    /// Prints a piece of the model's reasoning.
+    fn put_wrapped(&mut self, style: TextStyle, text: &str) {
+        for (at, line) in text.split('\n').enumerate() {
+            if at > 0 {
+                let rest = self.thoughts.end_line(Self::width());
+                self.put_styled(rest);
+                self.put("\n");
+            }
+            let shown = self.thoughts.push(style, line, Self::width());
+            self.put_styled(shown);
+        }
+    }
+
+    fn put_styled(&mut self, pieces: Vec<(TextStyle, String)>) {
+        for (style, text) in pieces {
+            self.put(&format!("{style}{text}{style:#}"));
         }
     }
 

@@ -21,6 +21,11 @@ use super::summariser::CompactSummariser;
 use crate::exit::Failure;
 use crate::verbs::output::store_location::explain;
 
+/// How the last line of a summary begins, which says how to read refs.
+const READ_LINE_START: &str = "[Refs are read with ";
+/// How it ends.
+const READ_LINE_END: &str = " REF]";
+
 /// The options of a compaction.
 pub(super) struct CompactOptions {
     pub(super) policy: Policy,
@@ -124,13 +129,24 @@ pub(super) fn compact(
         .iter()
         .filter_map(|at| conversation.messages.get(*at));
     let mut before = tools;
+    let is_left = |at: &&usize| **at < conversation.already_compacted;
+    let mut already_compacted = positions.iter().filter(is_left).count();
     for message in messages {
         before += Measure::of(message);
-        session.admit(message.clone())?;
+        let mut message = message.clone();
+        if is_unmarked_summary(&message) {
+            // Requests have no place for the number of messages behind it, so all of them count.
+            already_compacted = positions.len();
+            if message.role == Role::User {
+                message.meta.kind = Some(MessageKind::Summary);
+            }
+        }
+        session.admit(message)?;
     }
     let manual = ManualCompaction {
         instructions: options.instructions,
         keep_turns: options.keep_turns,
+        already_compacted,
     };
     let pending = session.compact(&manual)?;
     let is_planned = pending.is_some();
@@ -241,6 +257,14 @@ fn tools(conversation: &Conversation) -> Measure {
     measure
 }
 
+/// True for a summary of an earlier run in a form that has no place for its kind.
+fn is_unmarked_summary(message: &Message) -> bool {
+    let text = message.text();
+    let last = text.lines().next_back().unwrap_or_default();
+    let is_ours = last.starts_with(READ_LINE_START) && last.ends_with(READ_LINE_END);
+    message.meta.kind.is_none() && is_ours
+}
+
 /// Adds the command that reads refs to the summary, unless the client has a tool for it. Most
 /// clients have none.
 fn add_read_command(sent: &mut [SentMessage], conversation: &Conversation, command: &str) {
@@ -267,8 +291,8 @@ fn add_read_command(sent: &mut [SentMessage], conversation: &Conversation, comma
     if let Some(text) = text {
         let _ = write!(
             text,
-            "\n[Refs are read with {READ} where there is such a tool, else with the command: \
-             {command} REF]"
+            "\n{READ_LINE_START}{READ} where there is such a tool, else with the command: \
+             {command}{READ_LINE_END}"
         );
     }
 }

@@ -27,8 +27,9 @@ use self::report::CompactReport;
 use self::summariser::CompactSummariser;
 use crate::common::CommonArgs;
 use crate::exit::Failure;
+use crate::ui::number::counted;
 use crate::ui::{Terminal, number};
-use crate::verbs::inspect::unreadable;
+use crate::verbs::inspect::{unreadable, warn_of_skipped};
 use crate::verbs::output::store_location::session_id;
 use crate::{catalogue, settings, source};
 
@@ -107,7 +108,7 @@ pub fn run(
     target::check(&args.file, &args.output, args.force)?;
     let name = source::name(&args.file);
     let original = read(args, terminal)?;
-    let conversations = conversations(&name, &original, terminal)?;
+    let (conversations, skipped) = conversations(&name, &original, terminal)?;
     let (store, place, is_own) = open_store(common, &config)?;
     let own_place = is_own.then_some(place.as_path());
     let mut run = CompactRun {
@@ -122,6 +123,11 @@ pub fn run(
     let mut compacted = Vec::new();
     for (number, conversation) in conversations.iter().enumerate() {
         compacted.push(run.compact(number, conversation, &original)?);
+    }
+    if let Some(first) = compacted.first_mut().filter(|_| skipped > 0) {
+        let lines = counted(skipped, "broken line");
+        let note = format!("left out: {lines}, which only the original transcript has");
+        first.notes.push(note);
     }
     let windows: Vec<Vec<SentMessage>> = compacted
         .iter()
@@ -175,18 +181,17 @@ fn read(args: &CompactArgs, terminal: &Terminal) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// The conversations to compact: the main one of a log, else all.
+/// The conversations to compact, which are the main one of a log, else all, and the number of
+/// skipped lines.
 fn conversations(
     name: &str,
     original: &[u8],
     terminal: &mut Terminal,
-) -> Result<Vec<Conversation>, Failure> {
+) -> Result<(Vec<Conversation>, usize), Failure> {
     let mut reader = TranscriptReader::new(original);
     let read: Result<Vec<Conversation>, _> = reader.by_ref().collect();
     let mut all = read.map_err(|error| unreadable(name, &error))?;
-    for warning in reader.warnings() {
-        terminal.warn(&format!("{name}:{}: {}", warning.line, warning.message));
-    }
+    warn_of_skipped(name, reader.warnings(), terminal);
     let is_log = |conversation: &Conversation| {
         matches!(
             conversation.form,
@@ -197,7 +202,7 @@ fn conversations(
     if all.first().is_some_and(is_log) {
         all.truncate(1);
     }
-    Ok(all)
+    Ok((all, reader.warnings().len()))
 }
 
 /// The store, its path, and whether commands must name that path. They cannot name a database,

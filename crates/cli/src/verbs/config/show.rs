@@ -7,6 +7,7 @@ use trimtab::config::{Setting, SettingSource, inline};
 
 use crate::common::CommonArgs;
 use crate::exit::Failure;
+use crate::proxy::settings::{ProxyArgs, resolve};
 use crate::settings;
 use crate::ui::clipped::clipped;
 use crate::ui::columns::{Align, lined_up};
@@ -35,6 +36,17 @@ pub(super) fn run(
             "`trimtab config show` shows all of them",
         ));
     }
+    print(&settings, common, terminal)?;
+    // Settings of the proxy depend on each other, so that only the proxy can check them. They are
+    // shown before, because whoever looks for the mistake needs them.
+    resolve(&ProxyArgs::default(), None, common).map(drop)
+}
+
+fn print(
+    settings: &[Setting],
+    common: &CommonArgs,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
     if common.json {
         for setting in settings {
             let line = json!({
@@ -49,7 +61,7 @@ pub(super) fn run(
     }
     let rows: Vec<[String; 3]> = settings.iter().map(row).collect();
     let width = line_width().filter(|_| is_terminal());
-    for (line, setting) in lines(&rows, width).iter().zip(&settings) {
+    for (line, setting) in lines(&rows, width).iter().zip(settings) {
         let of_preset = matches!(
             setting.source,
             SettingSource::Preset(_) | SettingSource::Default

@@ -14,7 +14,7 @@ pub mod text;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use trimtab_wire::transcript::{Conversation, ReadError, TranscriptReader};
+use trimtab_wire::transcript::{Conversation, ReadError, TranscriptReader, TranscriptWarning};
 
 use self::pictures::LongestConversation;
 use self::report::InspectReport;
@@ -81,6 +81,8 @@ docs/inspect.md describes the fields of --json.";
 
 /// The width if the terminal does not report one.
 const USUAL: usize = 100;
+/// How many skipped lines are named before the rest is only counted.
+const NAMED_LINES: usize = 5;
 
 fn width() -> usize {
     line_width().unwrap_or(USUAL)
@@ -169,10 +171,19 @@ fn inspect(
         }
     }
     progress.finish();
-    for warning in reader.warnings() {
+    warn_of_skipped(&name, reader.warnings(), terminal);
+    done
+}
+
+/// Warns of the lines that were skipped.
+pub fn warn_of_skipped(name: &str, skipped: &[TranscriptWarning], terminal: &mut Terminal) {
+    for warning in skipped.iter().take(NAMED_LINES) {
         terminal.warn(&format!("{name}:{}: {}", warning.line, warning.message));
     }
-    done
+    if skipped.len() > NAMED_LINES {
+        let lines = number::counted(skipped.len(), "line");
+        terminal.warn(&format!("{name}: {lines} skipped in all"));
+    }
 }
 
 /// The failure for an unreadable transcript.

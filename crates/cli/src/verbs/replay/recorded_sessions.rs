@@ -14,7 +14,7 @@ use crate::exit::Failure;
 use crate::recorded_models::RecordedModels;
 use crate::source;
 use crate::ui::Terminal;
-use crate::verbs::inspect::unreadable;
+use crate::verbs::inspect::{unreadable, warn_of_skipped};
 
 /// A conversation, ready to be replayed.
 pub struct RecordedSession {
@@ -119,9 +119,7 @@ fn one(
         }
     }
     progress.finish();
-    for warning in reader.warnings() {
-        terminal.warn(&format!("{name}:{}: {}", warning.line, warning.message));
-    }
+    warn_of_skipped(&name, reader.warnings(), terminal);
     done
 }
 

@@ -1,6 +1,8 @@
 //! Cuts messages and texts to the room in the summariser's window.
 
-use trimtab_model::{Message, Part};
+use std::fmt::Write as _;
+
+use trimtab_model::{Message, Output, Part};
 
 use crate::compaction::request;
 use crate::compaction::text::head_and_tail;
@@ -10,6 +12,8 @@ pub type WeighMessage<'w> = &'w dyn Fn(&Message) -> u64;
 
 /// Texts are not cut below this many characters.
 const SHORTEST: usize = 16;
+/// Outputs that are cut below this many characters lose their ref too, so that they get shorter.
+const LEAST_WITH_REF: usize = 200;
 
 /// A budget for the conversation in one request.
 #[derive(Clone, Copy)]
@@ -128,12 +132,23 @@ fn cut_long_texts(message: &Message, limit: usize) -> Message {
                 // Providers require valid JSON here.
                 call.arguments = serde_json::json!({ "cut": shown }).to_string();
             }
-            Part::Output(output) => {
-                let shown = head_and_tail(&output.text(), limit);
-                output.content = vec![Part::text(shown)];
-            }
+            Part::Output(output) => output.content = vec![Part::text(cut_output(output, limit))],
             Part::Call(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
         }
     }
     message
+}
+
+/// An output, cut in its middle if it is long, with its ref.
+fn cut_output(output: &Output, limit: usize) -> String {
+    let text = output.text();
+    let mut shown = head_and_tail(&text, limit);
+    let is_cut = shown != text && limit >= LEAST_WITH_REF;
+    if let Some(stored) = output.stored.as_ref().filter(|_| is_cut)
+        && !shown.contains(stored.id())
+    {
+        // Writing into a String cannot fail.
+        let _ = write!(shown, "\n[trimtab: the whole output has ref={stored}]");
+    }
+    shown
 }

@@ -46,7 +46,8 @@ pub(super) fn full_marker(tally: &ShownCounts, stored: Option<&Ref>) -> String {
     let (shown_bytes, total_bytes) = (human_size(tally.shown_bytes), human_size(tally.total_bytes));
     let noun = tally.noun;
     let rest = stored.map_or_else(
-        || "the rest was not stored".to_owned(),
+        // The caller may name a ref elsewhere, so this must be true in both cases.
+        || "the rest is not in view".to_owned(),
         |stored| format!("the rest: {}", read_call(stored, tally.offset)),
     );
     format!("[trimtab: showing {shown} of {total} {noun} ({shown_bytes} of {total_bytes}); {rest}]")

@@ -23,6 +23,19 @@ pub(super) fn name_of(unit: &str, name: &str) -> Option<String> {
     fields.string(name)
 }
 
+/// The parents that no line has, if a line is broken: then one of these was its id.
+pub(super) fn missing_parents(lines: &[&str], (name, parent): (&str, &str)) -> HashSet<String> {
+    if !lines.contains(&"") {
+        return HashSet::new();
+    }
+    let ids: HashSet<String> = lines
+        .iter()
+        .filter_map(|line| name_of(line, name))
+        .collect();
+    let parents = lines.iter().filter_map(|line| name_of(line, parent));
+    parents.filter(|parent| !ids.contains(parent)).collect()
+}
+
 /// Re-links parent ids after removals and insertions: a unit whose parent is gone, or that follows
 /// a new unit, names the unit before it.
 pub(super) fn mend(

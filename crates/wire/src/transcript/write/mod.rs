@@ -76,11 +76,11 @@ pub fn write(original: &[u8], windows: &[Vec<SentMessage>]) -> Result<Vec<u8>, W
     let Some(reads) = reader.open()? else {
         return body::write(reader, original, windows);
     };
-    // The reader has checked that it is UTF-8.
-    let text = String::from_utf8_lossy(original);
-    if let Some(list) = gemini::document(&text) {
+    // A document that is not UTF-8 is not read.
+    let text = std::str::from_utf8(original).unwrap_or_default();
+    if let Some(list) = gemini::document(text) {
         return Ok(elements::write(
-            &text,
+            text,
             list,
             &reads,
             windows,
@@ -97,7 +97,10 @@ pub fn write(original: &[u8], windows: &[Vec<SentMessage>]) -> Result<Vec<u8>, W
             form.unwrap_or(TranscriptForm::Chat),
         )),
     };
-    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let lines: Vec<&str> = original
+        .split_inclusive(|byte| *byte == b'\n')
+        .map(readable)
+        .collect();
     // Lines are numbered from 1.
     let unit = |number: usize| {
         lines
@@ -109,10 +112,6 @@ pub fn write(original: &[u8], windows: &[Vec<SentMessage>]) -> Result<Vec<u8>, W
     let mut gone = HashSet::new();
     for (at, line) in lines.iter().enumerate() {
         let number = at + 1;
-        // With something new behind it, a cut line would be a broken line in the middle.
-        if is_cut(line) {
-            continue;
-        }
         put_new(&mut pieces, laid.new.get(&number));
         match laid.fate(number) {
             UnitFate::Kept => pieces.push(kept((*line).to_owned())),
@@ -127,6 +126,7 @@ pub fn write(original: &[u8], windows: &[Vec<SentMessage>]) -> Result<Vec<u8>, W
     }
     put_new(&mut pieces, laid.new.get(&END));
     if let Some(fields) = pen.links() {
+        gone.extend(links::missing_parents(&lines, fields));
         // A rewritten unit may have kept its id.
         for piece in pieces.iter().filter(|piece| piece.is_new) {
             if let Some(name) = links::name_of(&piece.text, fields.0) {
@@ -138,10 +138,13 @@ pub fn write(original: &[u8], windows: &[Vec<SentMessage>]) -> Result<Vec<u8>, W
     Ok(joined(pieces))
 }
 
-/// True for a last line that is cut off: the reader left it out too.
-fn is_cut(line: &str) -> bool {
-    let is_last = !line.ends_with('\n');
-    is_last && serde_json::from_str::<&RawValue>(line).is_err_and(|error| error.is_eof())
+/// A line, or nothing if it is broken: the reader has skipped it too, and some clients refuse a log
+/// with a broken line.
+fn readable(line: &[u8]) -> &str {
+    let text = std::str::from_utf8(line).unwrap_or_default();
+    let json = text.trim_start_matches('\u{feff}').trim_ascii();
+    let is_readable = json.is_empty() || serde_json::from_str::<&RawValue>(json).is_ok();
+    if is_readable { text } else { "" }
 }
 
 fn kept(text: String) -> LinkedUnit {
