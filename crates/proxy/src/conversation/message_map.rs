@@ -40,6 +40,19 @@ impl MessageMap {
         (message_map.fingerprints.len() > 0 || log.is_empty()).then_some(message_map)
     }
 
+    /// The same for a log that begins like the one of this map, without reading the marks again.
+    pub(crate) fn beginning(&self, log: &Log) -> Self {
+        let mut beginning = Self::default();
+        for (client, place) in self.log_positions.iter().enumerate() {
+            let fingerprint = self.fingerprints.get(client);
+            let Some((message, fingerprint)) = log.get(*place).zip(fingerprint) else {
+                break;
+            };
+            beginning.add_client_message(fingerprint, message, *place);
+        }
+        beginning
+    }
+
     /// Reads the marks of the messages from a position of the log on.
     pub(crate) fn read_from(&mut self, log: &Log, first: usize) {
         for (place, message) in log.messages().iter().enumerate().skip(first) {
