@@ -40,6 +40,17 @@ pub enum JournalEntry {
 }
 
 impl JournalEntry {
+    /// The message whose view this entry chose at its admission. Such an entry is stored with its
+    /// message and not in the journal.
+    pub fn admitted_message(&self) -> Option<usize> {
+        match self {
+            Self::Plan(plan) if plan.reason == PlanReason::Admission => {
+                plan.edits.iter().find_map(Edit::shown_message)
+            }
+            _ => None,
+        }
+    }
+
     /// True if it moves, hides or inserts messages, or undoes that. Decisions from before may then
     /// no longer apply.
     pub fn rearranges(&self) -> bool {

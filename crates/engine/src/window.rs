@@ -135,15 +135,30 @@ impl Projection {
 
     /// Restores a stored log and journal. Measures every message once.
     pub fn restore(options: NormaliseOptions, log: Log, journal: Journal) -> Self {
+        let messages = log.messages().iter();
+        let measures = messages.map(|message| Measure::of(message)).collect();
+        Self::restore_measured(options, log, measures, journal)
+    }
+
+    /// The first `messages` of the log with another journal. They are not measured again.
+    #[must_use]
+    pub fn beginning(&self, options: NormaliseOptions, messages: usize, journal: Journal) -> Self {
+        let log = self.log.messages().iter().take(messages).cloned().collect();
+        let measures = self.log_measures.iter().take(messages).copied().collect();
+        Self::restore_measured(options, log, measures, journal)
+    }
+
+    fn restore_measured(
+        options: NormaliseOptions,
+        log: Log,
+        log_measures: Vec<Measure>,
+        journal: Journal,
+    ) -> Self {
         let mut messages = log.messages().iter();
         let newest = messages.rposition(|message| message.has_calls());
         let calls = newest.and_then(|at| Some(NewestCalls::of(log.get(at)?, at)));
         let mut projection = Self {
-            log_measures: log
-                .messages()
-                .iter()
-                .map(|message| Measure::of(message))
-                .collect(),
+            log_measures,
             newest_calls: calls.unwrap_or_default(),
             log,
             journal,

@@ -17,6 +17,14 @@ pub(crate) fn of(bytes: &[u8]) -> Digest {
     blake3::hash(bytes).into()
 }
 
+/// The digest of `bytes` and the node that covers them at the beginning of an output, in one pass.
+/// `bytes` must be at most one frame, and not empty.
+pub(crate) fn of_first_frame(bytes: &[u8]) -> (Digest, DigestNode) {
+    let mut hasher = Hasher::new();
+    hasher.update(bytes);
+    (hasher.finalize().into(), hasher.finalize_non_root())
+}
+
 /// The node that covers `bytes`, which begin at `offset` of an output.
 ///
 /// `offset` must be a multiple of the frame size, and `bytes` at most one frame.

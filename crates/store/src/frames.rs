@@ -51,13 +51,17 @@ impl OutputScanner {
     pub(crate) fn push(&mut self, frame: &[u8]) -> FrameScan {
         let scan = &mut self.scan;
         let newlines = memchr::memchr_iter(b'\n', frame).count() as u64;
-        if scan.frames.is_empty() {
+        let node = if scan.frames.is_empty() {
             // If it remains the only frame, the digest is not built from nodes.
-            scan.digest = digest::of(frame);
-        }
+            let (digest, node) = digest::of_first_frame(frame);
+            scan.digest = digest;
+            node
+        } else {
+            digest::node(frame, scan.byte_size)
+        };
         let scanned = FrameScan {
             newlines: u32::try_from(newlines).unwrap_or(u32::MAX),
-            node: digest::node(frame, scan.byte_size),
+            node,
         };
         scan.frames.push(scanned);
         scan.newlines += newlines;

@@ -23,6 +23,7 @@ mod digest;
 mod error;
 #[cfg(all(unix, feature = "folder"))]
 mod folder;
+mod fork;
 mod frames;
 mod grep;
 #[cfg(any(all(unix, feature = "folder"), feature = "shared"))]

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use trimtab_model::Ref;
 
+use crate::fork::SessionFork;
 use crate::put::PutInput;
 use crate::write::{RefMinter, Write, WriteKind};
 use crate::{
     CollectOptions, CollectReport, Error, OpenOutput, OutputForm, OutputMetadata, Put, Result,
-    SessionId, SessionInfo, SpilledFile, Store, StoreStatus, Stream, StreamEntries,
+    SessionId, SessionInfo, SpilledFile, Store, StoreStatus, Stream, StreamEntries, frames,
 };
 
 /// Larger outputs are not deferred. Most backends store them in separate files, which need a sync
@@ -49,10 +50,18 @@ pub struct StagedStore {
 #[derive(Default)]
 struct StagedWrites {
     ref_minters: HashMap<SessionId, RefMinter>,
+    /// Sessions that begin like others. They are copied before anything else is written to them.
+    forks: HashMap<SessionId, SessionFork>,
     /// Deferred writes in order, grouped by session.
     waiting: Vec<(SessionId, Vec<Write>)>,
     bytes: usize,
     lost: bool,
+}
+
+impl StagedWrites {
+    fn is_empty(&self) -> bool {
+        self.forks.is_empty() && self.waiting.is_empty()
+    }
 }
 
 impl StagedStore {
@@ -74,9 +83,10 @@ impl StagedStore {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let mut state = self.usable()?;
-        if state.waiting.is_empty() {
+        if state.is_empty() {
             return Ok(());
         }
+        let forks = std::mem::take(&mut state.forks);
         let waiting = std::mem::take(&mut state.waiting);
         state.bytes = 0;
         // Release the state during the write, so that others can stage meanwhile.
@@ -86,6 +96,9 @@ impl StagedStore {
             staged: self,
             done: false,
         };
+        for (session, fork) in forks {
+            fork.carry_out(self.inner.as_ref(), &session)?;
+        }
         for (session, writes) in waiting {
             self.inner.write(&session, &writes)?;
         }
@@ -95,7 +108,7 @@ impl StagedStore {
 
     /// True if nothing is deferred or being written; never blocks.
     pub fn is_idle(&self) -> bool {
-        self.flush_lock.try_lock().is_ok() && self.state().waiting.is_empty()
+        self.flush_lock.try_lock().is_ok() && self.state().is_empty()
     }
 
     fn state(&self) -> MutexGuard<'_, StagedWrites> {
@@ -116,6 +129,7 @@ impl StagedStore {
         if let Some(minter) = self.state().ref_minters.get(session) {
             return Ok(Some(minter.clone()));
         }
+        self.link_fork(session)?;
         // Only a hit is cached: a new session gets its secret with its first write.
         let minter = self.inner.ref_minter(session)?;
         if let Some(minter) = &minter {
@@ -139,6 +153,16 @@ impl StagedStore {
         let full = state.bytes > MOST_BYTES;
         drop(state);
         if full { self.flush() } else { Ok(()) }
+    }
+
+    /// Links a fork that waits to be copied. Its outputs belong to the tree of its origin, so that
+    /// is done before it has any.
+    fn link_fork(&self, session: &SessionId) -> Result<()> {
+        let state = self.usable()?;
+        let fork = state.forks.get(session);
+        let origin = fork.map(|fork| fork.origin.clone());
+        drop(state);
+        origin.map_or(Ok(()), |origin| self.inner.link(session, &origin))
     }
 
     /// The inner store after a flush.
@@ -182,14 +206,16 @@ impl Store for StagedStore {
         let (Some(minter), PutInput::Slice(bytes)) = (minter, &put.bytes) else {
             // Deferred entries keep waiting: what a caller appends before and after this output is
             // written together, or not at all.
-            drop(self.usable()?);
+            self.link_fork(session)?;
             return self.inner.put(session, put);
         };
-        let reference = minter.name(put.call, bytes, put.text);
+        let scan = frames::scan(bytes);
+        let reference = minter.name(put.call, &scan, put.text);
         let write = Write(WriteKind::Put {
             id: reference.id().to_owned(),
             labels: put.labels(),
             bytes: bytes.to_vec(),
+            scan,
             text: put.text.map(str::to_owned),
         });
         self.queue_write(session, write)?;
@@ -284,6 +310,38 @@ impl Store for StagedStore {
         limit: usize,
     ) -> Result<StreamEntries> {
         self.flushed_store()?.read_streams(session, from, limit)
+    }
+
+    /// The entries are copied when they are written, so `origin` must be in the inner store.
+    fn fork(
+        &self,
+        origin: &SessionId,
+        session: &SessionId,
+        has: (u64, u64),
+        end: (u64, u64),
+    ) -> Result<()> {
+        let mut state = self.usable()?;
+        if let Some(fork) = state.forks.get_mut(session)
+            && fork.origin == *origin
+            && fork.end == has
+        {
+            fork.end = end;
+            return Ok(());
+        }
+        let mut sessions = state
+            .forks
+            .keys()
+            .chain(state.waiting.iter().map(|(to, _)| to));
+        let is_waiting = sessions.any(|waiting| waiting == session);
+        drop(state);
+        // What waits for this session belongs before its new entries.
+        if is_waiting {
+            self.flush()?;
+        }
+        let origin = origin.clone();
+        let fork = SessionFork { origin, has, end };
+        self.usable()?.forks.insert(session.clone(), fork);
+        Ok(())
     }
 
     fn secret(&self) -> Result<[u8; 32]> {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use trimtab_model::Ref;
 
+use crate::fork::SessionFork;
 use crate::grep::{Query, SearchResults};
 use crate::{
     CollectOptions, CollectReport, Error, LineRange, OpenOutput, OutputForm, OutputLines,
@@ -138,6 +139,20 @@ pub trait Store: Send + Sync {
             log: self.read(session, Stream::Log, log, limit)?,
             journal: self.read(session, Stream::Journal, journal, limit)?,
         })
+    }
+
+    /// Lets `session` begin like `origin`: copies the entries of the log and the journal of `origin`
+    /// between the positions `has`, which `session` is at, and `end`. The session may redeem the
+    /// refs of `origin`, as after [`link`](Self::link). Its own entries follow the copied ones.
+    fn fork(
+        &self,
+        origin: &SessionId,
+        session: &SessionId,
+        has: (u64, u64),
+        end: (u64, u64),
+    ) -> Result<()> {
+        let origin = origin.clone();
+        SessionFork { origin, has, end }.carry_out(self, session)
     }
 
     /// The secret of the store: 32 random bytes, created with it and never collected. Every store

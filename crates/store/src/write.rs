@@ -4,7 +4,7 @@ use std::fmt;
 
 use trimtab_model::Ref;
 
-use crate::frames;
+use crate::frames::OutputScan;
 use crate::put::OutputLabels;
 use crate::refs::SessionSecret;
 use crate::{Put, Result, SessionId, Store, Stream};
@@ -28,8 +28,7 @@ impl RefMinter {
     }
 
     /// The ref that a put of these bytes would return. `text` is the text projection.
-    pub(crate) fn name(&self, call: &str, bytes: &[u8], text: Option<&str>) -> Ref {
-        let whole = frames::scan(bytes);
+    pub(crate) fn name(&self, call: &str, whole: &OutputScan, text: Option<&str>) -> Ref {
         let id = self.secret.ref_id(call, &whole.digest);
         // Lines are counted in the text projection, because the retrieval tools read that.
         let newlines = text.map(|text| memchr::memchr_iter(b'\n', text.as_bytes()).count());
@@ -57,6 +56,8 @@ pub(crate) enum WriteKind {
         id: String,
         labels: OutputLabels,
         bytes: Vec<u8>,
+        /// The scan of the bytes, from which the id was made.
+        scan: OutputScan,
         text: Option<String>,
     },
     /// Entries of a log or journal.
@@ -99,6 +100,7 @@ impl Write {
                 labels,
                 bytes,
                 text,
+                ..
             } => {
                 let mut put = Put::new(&labels.call, bytes)
                     .tool(&labels.tool)

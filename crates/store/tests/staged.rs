@@ -51,6 +51,45 @@ fn reads_see_staged_writes() {
 }
 
 #[test]
+fn staged_fork_waits_for_flush_and_shares_outputs_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let inner: Arc<dyn Store> = Arc::new(FolderStore::open(folder.path().join("s")).unwrap());
+    let (origin, fork) = (session("origin"), session("fork"));
+    let entries: &[&[u8]] = &[b"one", b"two", b"three"];
+    inner.append(&origin, Stream::Log, 0, entries).unwrap();
+    inner.append(&origin, Stream::Journal, 0, entries).unwrap();
+    let staged = StagedStore::new(Arc::clone(&inner));
+    staged.fork(&origin, &fork, (0, 0), (1, 1)).unwrap();
+    staged.fork(&origin, &fork, (1, 1), (2, 3)).unwrap();
+    assert!(!staged.is_idle());
+    assert_eq!(inner.parent(&fork).unwrap(), None);
+    // An output belongs to the tree of the origin from the first one on.
+    let stored = staged.put(&fork, Put::new("c", "text")).unwrap();
+    assert_eq!(inner.parent(&fork).unwrap(), Some(origin));
+    staged.append(&fork, Stream::Log, 2, &[b"own"]).unwrap();
+    assert_eq!(inner.position(&fork, Stream::Log).unwrap(), 0);
+    staged.flush().unwrap();
+    assert!(staged.is_idle());
+    let log = inner.read(&fork, Stream::Log, 0, 9).unwrap();
+    assert_eq!(log, [&b"one"[..], b"two", b"own"]);
+    assert_eq!(inner.read(&fork, Stream::Journal, 0, 9).unwrap(), entries);
+    assert_eq!(inner.get(&fork, stored.id()).unwrap(), b"text");
+}
+
+#[test]
+fn staged_fork_without_its_origin_is_lost() {
+    let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let (origin, fork) = (session("origin"), session("fork"));
+    inner.append(&origin, Stream::Log, 0, &[b"one"]).unwrap();
+    let staged = StagedStore::new(Arc::clone(&inner));
+    staged.fork(&origin, &fork, (0, 0), (1, 0)).unwrap();
+    inner.delete_session(&origin).unwrap();
+    assert!(matches!(staged.flush(), Err(Error::Conflict { .. })));
+    let next = staged.append(&fork, Stream::Log, 1, &[b"two"]);
+    assert!(matches!(next, Err(Error::Lost)));
+}
+
+#[test]
 fn dropping_a_staged_store_flushes_it() {
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let s = session("s");

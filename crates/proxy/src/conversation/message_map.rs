@@ -5,6 +5,7 @@
 //! with the log and never sent.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use trimtab_engine::log::Log;
@@ -29,6 +30,8 @@ pub(crate) struct MessageMap {
     log_positions: Vec<usize>,
     /// The client's positions of altered messages.
     altered: BTreeSet<usize>,
+    /// The client's messages as it wrote them, as far as they were needed so far.
+    client_log: Log,
 }
 
 impl MessageMap {
@@ -38,6 +41,19 @@ impl MessageMap {
         message_map.read_from(log, 0);
         // A log with messages but without a fingerprint was not written by the proxy.
         (message_map.fingerprints.len() > 0 || log.is_empty()).then_some(message_map)
+    }
+
+    /// The same for a log that begins like the one of this map, without reading the marks again.
+    pub(crate) fn beginning(&self, log: &Log) -> Self {
+        let mut beginning = Self::default();
+        for (client, place) in self.log_positions.iter().enumerate() {
+            let fingerprint = self.fingerprints.get(client);
+            let Some((message, fingerprint)) = log.get(*place).zip(fingerprint) else {
+                break;
+            };
+            beginning.add_client_message(fingerprint, message, *place);
+        }
+        beginning
     }
 
     /// Reads the marks of the messages from a position of the log on.
@@ -99,54 +115,44 @@ impl MessageMap {
     /// The log and the window in the client's positions. `came` reads the original of a client's
     /// message. None if both positions are the same.
     pub(crate) fn in_client_positions(
-        &self,
+        &mut self,
         log: &Log,
         entries: &[WindowEntry],
         came: impl Fn(usize) -> Option<Message>,
-    ) -> Option<(Log, Vec<WindowEntry>)> {
+    ) -> Option<(&Log, Vec<WindowEntry>)> {
         // The usual case: nothing was hidden, so both count the same way and nothing is copied.
         if self.is_plain(log.len()) {
             return None;
         }
-        work::step(log.len());
-        let mut position = vec![None; log.len()];
-        let mut messages = Vec::with_capacity(self.log_positions.len());
-        for (client, place) in self.log_positions.iter().enumerate() {
-            if let Some(slot) = position.get_mut(*place) {
-                *slot = Some(client);
-            }
+        let known = self.client_log.len();
+        work::step(self.log_positions.len() - known + entries.len());
+        for (client, place) in self.log_positions.iter().enumerate().skip(known) {
+            let is_altered = self.altered.contains(&client);
             // The log has the message as the provider sent it. Changes are applied to the body, so
             // here it must be as the client wrote it.
-            let again = self
-                .altered
-                .contains(&client)
-                .then(|| came(client))
-                .flatten();
-            messages.push(match again {
-                Some(message) => message.into(),
-                None => std::sync::Arc::clone(log.get(*place)?),
-            });
+            let message = match is_altered.then(|| came(client)).flatten() {
+                Some(mut message) => {
+                    strip_markers(&mut message);
+                    message.into()
+                }
+                None => Arc::clone(log.get(*place)?),
+            };
+            self.client_log.append(message);
         }
         let source = |source: MessageSource| {
-            let at = source.position();
-            let exact = position.get(at).copied().flatten();
-            match (source, exact) {
-                (MessageSource::Log(_), Some(client)) => MessageSource::Log(client),
-                _ => {
-                    // A message of a hidden round is not in the body. For the body it is inserted
-                    // before the client's next message.
-                    MessageSource::Inserted(self.log_positions.partition_point(|place| *place < at))
-                }
+            match (source, self.log_positions.binary_search(&source.position())) {
+                (MessageSource::Log(_), Ok(client)) => MessageSource::Log(client),
+                // A message of a hidden round is not in the body. For the body it is inserted
+                // before the client's next message.
+                (_, Ok(next) | Err(next)) => MessageSource::Inserted(next),
             }
         };
-        let entry = |entry: &WindowEntry| WindowEntry {
+        let entries = entries.iter().map(|entry| WindowEntry {
             source: source(entry.source),
             ..entry.clone()
-        };
-        Some((
-            messages.into_iter().collect(),
-            entries.iter().map(entry).collect(),
-        ))
+        });
+        let entries = entries.collect();
+        Some((&self.client_log, entries))
     }
 }
 
@@ -226,7 +232,6 @@ fn strip_output(output: &mut Output) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
     use trimtab_engine::normalise::EntryChange;
 
     fn marked(mut message: Message, fingerprint: Fingerprint) -> Message {
@@ -255,7 +260,7 @@ mod tests {
         ]
         .into_iter()
         .collect();
-        let message_map = MessageMap::read(&log).unwrap();
+        let mut message_map = MessageMap::read(&log).unwrap();
         assert_eq!(
             (
                 message_map.fingerprints.len(),
@@ -285,12 +290,29 @@ mod tests {
                 MessageSource::Log(2)
             ]
         );
+
+        // A longer log is read from its first new message on.
+        let mut longer = log.clone();
+        longer.append(marked(Message::assistant("three"), 4));
+        message_map.read_from(&longer, log.len());
+        let unread = |at: usize| panic!("message {at} is read again");
+        let (client, _) = message_map
+            .in_client_positions(&longer, &entries, unread)
+            .unwrap();
+        let texts = client.messages().iter().map(|message| message.text());
+        assert_eq!(texts.collect::<Vec<_>>(), ["q", "onetwo", "r", "three"]);
+        let beginning = message_map.beginning(&log);
+        assert_eq!(beginning.log_positions(), [0, 3, 4]);
+        assert_eq!(
+            beginning.fingerprints,
+            MessageMap::read(&log).unwrap().fingerprints
+        );
     }
 
     #[test]
     fn a_plain_log_needs_no_translation() {
         let log: Log = [marked(Message::user("q"), 1)].into_iter().collect();
-        let message_map = MessageMap::read(&log).unwrap();
+        let mut message_map = MessageMap::read(&log).unwrap();
         assert!(
             message_map
                 .in_client_positions(&log, &[], |_| None)

@@ -4,7 +4,6 @@ pub(crate) mod branch;
 pub(crate) mod client_session_id;
 pub(crate) mod client_sessions;
 pub(crate) mod durability;
-pub(crate) mod fork;
 pub(crate) mod hidden_rounds;
 pub(crate) mod message_map;
 pub(crate) mod retrieval_tools;

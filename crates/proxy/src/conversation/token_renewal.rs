@@ -17,8 +17,7 @@ use trimtab_model::{Message, Output};
 use trimtab_store::{SessionId, Store, Stream};
 use trimtab_wire::scan::BodyScan;
 
-use crate::conversation::branch::Branch;
-use crate::conversation::fork::branch_name;
+use crate::conversation::branch::{Branch, branch_name};
 use crate::prefix_cache::fingerprint::FingerprintChain;
 
 /// The maximum number of client sessions to search, the newest first.
@@ -63,14 +62,13 @@ impl IncomingConversation<'_> {
         Ok(())
     }
 
-    /// The session of another client session that the conversation continues, and the length of its
-    /// log.
+    /// The branch of another client session that the conversation continues.
     pub(crate) fn find(
         &self,
         store: &Arc<dyn Store>,
         own: &str,
         setup: &Setup,
-    ) -> Result<Option<(SessionId, usize)>, SessionError> {
+    ) -> Result<Option<Branch>, SessionError> {
         let place = SessionId::new(self.place)?;
         let end = store.position(&place, Stream::Log)?;
         let from = end.saturating_sub(CLIENT_SESSIONS as u64);
@@ -92,7 +90,7 @@ impl IncomingConversation<'_> {
         store: &Arc<dyn Store>,
         client_session: &str,
         setup: &Setup,
-    ) -> Result<Option<(SessionId, usize)>, SessionError> {
+    ) -> Result<Option<Branch>, SessionError> {
         let mut ids = Vec::new();
         loop {
             let id = SessionId::new(branch_name(client_session, ids.len()))?;
@@ -103,19 +101,17 @@ impl IncomingConversation<'_> {
             ids.push(id);
         }
         for id in ids.into_iter().rev().take(BRANCHES) {
-            let Some(mut branch) = Branch::open(store, id.clone(), setup.clone())? else {
-                continue;
-            };
-            if self.goes_on_from(&mut branch) {
-                let length = branch.session().projection().log().len();
-                return Ok(Some((id, length)));
+            let branch = Branch::open(store, id, setup.clone())?;
+            let found = branch.filter(|branch| self.goes_on_from(branch));
+            if found.is_some() {
+                return Ok(found);
             }
         }
         Ok(None)
     }
 
     /// True if the request contains every client message of `branch` verbatim.
-    fn goes_on_from(&self, branch: &mut Branch) -> bool {
+    fn goes_on_from(&self, branch: &Branch) -> bool {
         let length = branch.fingerprints().len();
         if self.fingerprints.common_length(branch.fingerprints()) < length
             // Without an answer of the model, everything in the conversation can be guessed: many

@@ -5,24 +5,36 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use trimtab_model::Dialect;
 use trimtab_model::work::counted;
+use trimtab_model::{Call, Dialect, Message, Output};
 use trimtab_store::MemoryStore;
 use trimtab_testkit::is_long;
 
 use super::{Proxy, RunningProxy};
 use crate::access::PresentedIdentity;
 use crate::config::{ModelRule, ProxyConfig};
-use crate::request::plan::{PlanningJob, plan};
+use crate::request::plan::{ManagedRequest, PlanningJob, plan};
 
 /// A model whose window holds everything, under the preset that changes nothing.
 const UNCHANGED: &str = "unchanged-model";
 /// A model whose window is full after fewer than a hundred rounds.
 const NARROW: &str = "narrow-model";
+/// The same with a round that the client does not see.
+const HIDDEN: &str = "hidden-rounds-model";
 /// Calls that are counted.
 const CALLS: usize = 100;
 /// The most that the later call may take, in percent of the earlier one.
 const MOST_PERCENT: u64 = 130;
+
+/// Admits a round that the client does not see.
+fn hide_round(planned: ManagedRequest) {
+    let sent = planned.outgoing.messages;
+    let asks = Message::assistant("").with_call(Call::new("h", "tool_output_cache", "{}"));
+    let continued = Arc::new(planned).continue_answer(sent, |branch, _| {
+        branch.admit_hidden(asks, vec![Output::new("h", "found")])
+    });
+    assert!(continued.is_ok());
+}
 
 /// A conversation of which one longer body after the other is planned.
 struct PlannedTalk {
@@ -37,7 +49,8 @@ impl PlannedTalk {
         Self {
             dialect,
             model,
-            list: r#"{"role":"user","content":"read all of it"}"#.to_owned(),
+            // Each model has a conversation of its own.
+            list: format!(r#"{{"role":"user","content":"read all of it, {model}"}}"#),
             rounds: 0,
         }
     }
@@ -100,8 +113,9 @@ impl PlannedTalk {
             shared,
         };
         let (planned, units) = counted(|| plan(job));
-        if let Err(passes) = planned {
-            panic!("{passes:?}");
+        let planned = planned.unwrap_or_else(|passes| panic!("{passes:?}"));
+        if self.model == HIDDEN && self.rounds == 1 {
+            hide_round(planned);
         }
         units
     }
@@ -131,6 +145,7 @@ async fn planning_one_more_call_costs_the_same_however_long_the_conversation_is(
     config.models = [
         (UNCHANGED, 1_000_000_000, "none"),
         (NARROW, 16_000, "steady"),
+        (HIDDEN, 16_000, "steady"),
     ]
     .map(rule)
     .into();
@@ -140,7 +155,7 @@ async fn planning_one_more_call_costs_the_same_however_long_the_conversation_is(
     let mut dearer = Vec::new();
     for (dialect, model) in Dialect::ALL
         .into_iter()
-        .flat_map(|dialect| [UNCHANGED, NARROW].map(|model| (dialect, model)))
+        .flat_map(|dialect| [UNCHANGED, NARROW, HIDDEN].map(|model| (dialect, model)))
     {
         let mut body = PlannedTalk::new(dialect, model);
         let first = body.units_at(&proxy, 100);

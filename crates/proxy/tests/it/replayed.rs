@@ -6,10 +6,11 @@ use std::sync::Arc;
 use serde_json::Value;
 use trimtab_model::Dialect;
 use trimtab_proxy::ProxyConfig;
-use trimtab_store::{MemoryStore, Store};
+use trimtab_store::{MemoryStore, SessionId, Store, Stream};
 
 use crate::fake::{Upstream, post};
 use crate::managed::{echo, windowed};
+use crate::stores::{Failing, Wrong};
 use crate::talk::{Talk, lines, path};
 use crate::{config, proxy_with};
 
@@ -174,4 +175,68 @@ async fn preset_none_chosen_for_a_session_sends_it_unchanged_from_the_next_call_
         post(&base, path(dialect), &[], talk.body()).await;
         assert_eq!(upstream.seen().last().unwrap().text(), talk.body());
     }
+}
+
+/// A conversation of six rounds that was sent round by round, and its state after the third.
+async fn sent_rounds(dialect: Dialect, base: &str) -> (Talk, String) {
+    let mut talk = Talk::new(dialect, "read all files");
+    let (mut earlier, mut session) = (talk.clone(), String::new());
+    for round in 0..6 {
+        talk.round(&format!("c{round}"), &lines(50 + round));
+        let got = post(base, path(dialect), &[], talk.body()).await;
+        got.header("x-trimtab-session").clone_into(&mut session);
+        if round == 2 {
+            earlier = talk.clone();
+        }
+    }
+    (earlier, session)
+}
+
+#[tokio::test]
+async fn client_that_goes_back_does_not_wait_for_the_copy_of_its_log() {
+    for dialect in Dialect::ALL {
+        let upstream = echo(dialect).await;
+        let store = Arc::new(Failing::new(Wrong::Never));
+        let settings = windowed(config(&upstream.url()), 200_000);
+        let (running, base) = proxy_with(settings, Arc::clone(&store) as Arc<dyn Store>).await;
+        let (mut earlier, session) = sent_rounds(dialect, &base).await;
+        store.hold_appends(true);
+        for round in 3..5 {
+            let got = post(&base, path(dialect), &[], earlier.body()).await;
+            let forked = got.header("x-trimtab-session").to_owned();
+            assert_eq!(got.header("x-trimtab-reason"), "", "{dialect}");
+            assert_eq!(forked, format!("{session}.1"), "{dialect}");
+            assert_eq!(upstream.seen().last().unwrap().text(), earlier.body());
+            earlier.round(&format!("other{round}"), &lines(50 + round));
+        }
+        store.hold_appends(false);
+        running.shutdown().await;
+        let forked = SessionId::new(format!("{session}.1")).unwrap();
+        let copied = store.read(&forked, Stream::Log, 0, 100).unwrap();
+        let origin = SessionId::new(session).unwrap();
+        let first = store.read(&origin, Stream::Log, 0, 100).unwrap();
+        // The last request had one round of its own.
+        assert_eq!(copied[..copied.len() - 2], first[..copied.len() - 2]);
+        assert_eq!(copied.len(), first.len() - 4, "{dialect}");
+    }
+}
+
+#[tokio::test]
+async fn branch_that_was_interrupted_after_its_link_is_passed_over() {
+    let dialect = Dialect::Chat;
+    let upstream = echo(dialect).await;
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let settings = || windowed(config(&upstream.url()), 200_000);
+    let (running, base) = proxy_with(settings(), Arc::clone(&store)).await;
+    let (mut earlier, session) = sent_rounds(dialect, &base).await;
+    running.shutdown().await;
+    let begun = SessionId::new(format!("{session}.1")).unwrap();
+    store
+        .link(&begun, &SessionId::new("other").unwrap())
+        .unwrap();
+    let (_running, base) = proxy_with(settings(), store).await;
+    earlier.round("other", &lines(50));
+    let got = post(&base, path(dialect), &[], earlier.body()).await;
+    assert_eq!(got.header("x-trimtab-reason"), "");
+    assert_eq!(got.header("x-trimtab-session"), format!("{session}.2"));
 }

@@ -39,6 +39,7 @@ pub(crate) struct Failing {
     by_maker: AtomicU64,
     read_only: AtomicBool,
     vanished: AtomicBool,
+    holds_appends: AtomicBool,
     releases: AtomicU64,
 }
 
@@ -52,6 +53,7 @@ impl Failing {
             by_maker: AtomicU64::new(0),
             read_only: AtomicBool::new(false),
             vanished: AtomicBool::new(false),
+            holds_appends: AtomicBool::new(false),
             releases: AtomicU64::new(0),
         }
     }
@@ -64,6 +66,11 @@ impl Failing {
     /// Says from now on that it is gone.
     pub(crate) fn vanish(&self) {
         self.vanished.store(true, Ordering::Relaxed);
+    }
+
+    /// Lets entries that did not wait in memory wait here, or no longer.
+    pub(crate) fn hold_appends(&self, hold: bool) {
+        self.holds_appends.store(hold, Ordering::Relaxed);
     }
 
     /// How often a claim was released.
@@ -147,6 +154,9 @@ impl Store for Failing {
         entries: &[&[u8]],
     ) -> Result<u64> {
         self.call(true)?;
+        while self.holds_appends.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         self.inner.append(session, stream, expected, entries)
     }
 

@@ -3,9 +3,9 @@
 use super::put_output::{ATTEMPTS, IncomingBytes, insert};
 use super::streams::{self, PackedEntry};
 use super::{FolderStore, rows};
-use crate::put::{OutputLabels, PutInput};
+use crate::put::OutputLabels;
 use crate::write::{WriteKind, check_id};
-use crate::{Error, Result, SessionId, Stream, Write};
+use crate::{Error, Result, SessionId, Stream, Write, frames};
 
 /// A prepared write.
 enum PreparedWrite<'w> {
@@ -63,15 +63,17 @@ impl FolderStore {
                 id,
                 labels,
                 bytes,
+                scan,
                 text,
             } => {
                 let text = text.as_deref().map(str::as_bytes);
+                let text = text.map(|text| IncomingBytes::scanned(text, frames::scan(text)));
                 // No spare capacity, because there may be many thousands of these.
                 let mut incoming = Vec::with_capacity(1 + usize::from(text.is_some()));
-                for bytes in std::iter::once(bytes.as_slice()).chain(text) {
-                    let mut next = IncomingBytes::new(&self.blobs, PutInput::Slice(bytes))?;
-                    next.make_image(&self.blobs)?;
-                    incoming.push(next);
+                incoming.push(IncomingBytes::scanned(bytes, scan.clone()));
+                incoming.extend(text);
+                for bytes in &mut incoming {
+                    bytes.make_image(&self.blobs)?;
                 }
                 PreparedWrite::Put {
                     id,

@@ -47,7 +47,7 @@ use disk::{Dir, FileIdentity};
 pub use options::FolderOptions;
 use output::OutputRows;
 pub use repair::RepairReport;
-use rows::BlobRow;
+use rows::{BlobRow, SessionRow};
 use schema::{DATABASE, DatabaseAccess, from_sqlite};
 
 /// The number of pooled read connections; more are opened if more threads read at once.
@@ -169,16 +169,49 @@ impl FolderStore {
 
     /// Finds an output of a session or its parents.
     fn find(db: &Connection, session: &SessionId, id: &str) -> Result<OutputRows> {
+        Self::find_in(db, &rows::up(db, session)?, id)
+    }
+
+    /// Finds an output of these sessions.
+    fn find_in(db: &Connection, sessions: &[SessionRow], id: &str) -> Result<OutputRows> {
         // Reject malformed ids before any lookup. The answer is the same as for unknown ids.
         if !well_formed(id) {
             return Err(Error::NotFound);
         }
-        for session in rows::up(db, session)? {
+        for session in sessions {
             if let Some(reference) = rows::reference(db, session.row, id)? {
-                return OutputRows::load(db, &session, reference);
+                return OutputRows::load(db, session, reference);
             }
         }
         Err(Error::NotFound)
+    }
+
+    /// Opens outputs in one transaction.
+    fn open_outputs(
+        &self,
+        session: &SessionId,
+        ids: &[&str],
+        form: OutputForm,
+    ) -> Result<Vec<OpenOutput>> {
+        let open = || {
+            // Files are opened inside the transaction: once open, they stay readable even if
+            // collection unlinks them.
+            self.reading(|db| {
+                let sessions = rows::up(db, session)?;
+                let opened = ids.iter().map(|id| {
+                    let output = Self::find_in(db, &sessions, id)?;
+                    let (blob, row) = output.form(form);
+                    let source = Arc::new(self.stored(db, blob, row)?);
+                    Ok(OpenOutput::new(output.metadata, source))
+                });
+                opened.collect()
+            })
+        };
+        match open() {
+            // A file may have been removed or replaced since its row was read, so try again.
+            Err(error) if error.is_damaged() => open(),
+            opened => opened,
+        }
     }
 
     fn stored(&self, db: &Connection, blob: i64, row: &BlobRow) -> Result<StoredImage> {
@@ -199,21 +232,12 @@ impl Store for FolderStore {
     }
 
     fn open(&self, session: &SessionId, id: &str, form: OutputForm) -> Result<OpenOutput> {
-        let open = || {
-            // The file is opened inside the transaction: once open, it stays readable even if
-            // collection unlinks it.
-            self.reading(|db| {
-                let output = Self::find(db, session, id)?;
-                let (blob, row) = output.form(form);
-                let source = Arc::new(self.stored(db, blob, row)?);
-                Ok(OpenOutput::new(output.metadata, source))
-            })
-        };
-        match open() {
-            // The file may have been removed or replaced since the row was read, so try again.
-            Err(error) if error.is_damaged() => open(),
-            opened => opened,
-        }
+        let mut opened = self.open_outputs(session, &[id], form)?;
+        opened.pop().ok_or(Error::NotFound)
+    }
+
+    fn open_all(&self, session: &SessionId, ids: &[&str]) -> Result<Vec<OpenOutput>> {
+        self.open_outputs(session, ids, OutputForm::Whole)
     }
 
     fn metadata(&self, session: &SessionId, id: &str) -> Result<OutputMetadata> {

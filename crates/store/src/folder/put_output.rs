@@ -46,19 +46,26 @@ enum ByteSupply<'a> {
 
 impl<'a> IncomingBytes<'a> {
     pub(super) fn new(dir: &Arc<Dir>, input: PutInput<'a>) -> Result<Self> {
-        let (scan, supply) = match input {
-            PutInput::Slice(bytes) => (frames::scan(bytes), ByteSupply::Bytes(bytes)),
+        match input {
+            PutInput::Slice(bytes) => Ok(Self::scanned(bytes, frames::scan(bytes))),
             PutInput::Reader(reader) => {
                 let (writer, scan) = image::read(dir, reader)?;
-                (scan, ByteSupply::Writer(writer))
+                Ok(Self {
+                    scan,
+                    supply: ByteSupply::Writer(writer),
+                    found: None,
+                })
             }
-        };
-        let found = None;
-        Ok(Self {
+        }
+    }
+
+    /// Bytes in memory that were scanned before.
+    pub(super) fn scanned(bytes: &'a [u8], scan: OutputScan) -> Self {
+        Self {
             scan,
-            supply,
-            found,
-        })
+            supply: ByteSupply::Bytes(bytes),
+            found: None,
+        }
     }
 
     /// Makes the bytes durable.

@@ -69,6 +69,7 @@ impl SharedStore {
                 labels,
                 bytes,
                 text,
+                ..
             } => {
                 let now = self.now();
                 let text = text.as_deref().map(str::as_bytes);

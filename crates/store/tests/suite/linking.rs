@@ -1,6 +1,6 @@
-use trimtab_store::{Error, LineRange, OutputForm, Query};
+use trimtab_store::{Error, LineRange, OutputForm, Query, Stream};
 
-use super::{World, session};
+use super::{World, noise, session};
 
 pub(crate) fn foreign_refs_are_not_found(world: &World) {
     let (s, t) = (session("s"), session("t"));
@@ -122,4 +122,47 @@ pub(crate) fn relinked_session_keeps_shared_bytes(world: &World) {
     world.store.link(&moved, &other).unwrap();
     world.store.delete(&sibling, deleted.id()).unwrap();
     assert_eq!(world.store.get(&moved, kept.id()).unwrap(), b"shared bytes");
+}
+
+pub(crate) fn fork_begins_like_its_origin(world: &World) {
+    let (store, origin, fork) = (&world.store, session("origin"), session("fork"));
+    let kept = world.put(&origin, "c", "of the origin");
+    let log: Vec<Vec<u8>> = (0..600_u32).map(|at| at.to_le_bytes().to_vec()).collect();
+    let log: Vec<&[u8]> = log.iter().map(Vec::as_slice).collect();
+    store.append(&origin, Stream::Log, 0, &log).unwrap();
+    let journal: &[&[u8]] = &[b"one", b"two", b"three"];
+    store.append(&origin, Stream::Journal, 0, journal).unwrap();
+    let copied = |log_end: usize, journal_end: usize| {
+        let of = |stream| store.read(&fork, stream, 0, 1_000).unwrap();
+        assert_eq!(of(Stream::Log), log[..log_end]);
+        assert_eq!(of(Stream::Journal), journal[..journal_end]);
+    };
+    store.fork(&origin, &fork, (0, 0), (399, 1)).unwrap();
+    copied(399, 1);
+    store.fork(&origin, &fork, (399, 1), (500, 3)).unwrap();
+    copied(500, 3);
+    assert_eq!(store.parent(&fork).unwrap(), Some(origin.clone()));
+    assert_eq!(store.get(&fork, kept.id()).unwrap(), b"of the origin");
+    // Its own entries follow, and those of the origin no longer do.
+    store.append(&fork, Stream::Log, 500, &[b"own"]).unwrap();
+    let again = store.fork(&origin, &fork, (500, 3), (600, 3));
+    assert!(matches!(again, Err(Error::Conflict { .. })), "{again:?}");
+    // A fork has everything that it was promised, or it fails.
+    let longer = store.fork(&origin, &session("longer"), (0, 0), (601, 3));
+    assert!(matches!(longer, Err(Error::Conflict { .. })), "{longer:?}");
+}
+
+pub(crate) fn several_outputs_are_opened_at_once(world: &World) {
+    let (parent, child) = (session("parent"), session("child"));
+    world.store.link(&child, &parent).unwrap();
+    let large = noise(200_000);
+    let of_parent = world.put(&parent, "a", &large);
+    let of_child = world.put(&child, "b", "small");
+    let ids = [of_child.id(), of_parent.id(), of_child.id()];
+    let opened = world.store.open_all(&child, &ids).unwrap();
+    let bytes: Vec<Vec<u8>> = opened.iter().map(|one| one.bytes().unwrap()).collect();
+    assert_eq!(bytes, [b"small".to_vec(), large, b"small".to_vec()]);
+    let missing = world.store.open_all(&parent, &ids);
+    assert!(missing.unwrap_err().is_not_found());
+    assert_eq!(world.store.open_all(&parent, &[]).unwrap().len(), 0);
 }

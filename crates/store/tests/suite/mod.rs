@@ -93,7 +93,8 @@ macro_rules! over {
                 linking: [
                     foreign_refs_are_not_found, child_sessions_redeem_refs_of_their_parents, impossible_links_are_rejected,
                     parent_of_a_session_is_returned, relinked_session_keeps_shared_bytes,
-                    redeemers_of_a_ref_are_found_by_prefix,
+                    redeemers_of_a_ref_are_found_by_prefix, fork_begins_like_its_origin,
+                    several_outputs_are_opened_at_once,
                 ],
                 lasting: [
                     secret_stays_the_same, removals_are_counted, leased_sessions_are_kept,

@@ -25,20 +25,29 @@ impl Session {
             self.add_entry(JournalEntry::Plan(Plan::new(PlanReason::Admission, edits)));
         }
         for plan in plans {
-            self.journal_position += 1;
-            if plan.rearranges() {
-                self.rearranged = self.journal_position;
-            }
-            self.add_entry(plan);
+            self.add_stored_entry(plan);
         }
-        // Others have made calls since, so what is known about our own calls no longer holds.
-        self.sent = self.projection.log().len();
-        self.sent_before = self.sent;
-        self.calls = CallState::default();
+        self.forget_calls();
         Ok(first)
     }
 
-    fn add_entry(&mut self, entry: JournalEntry) {
+    /// Forgets what is known about our own calls: others have made calls since.
+    pub(super) fn forget_calls(&mut self) {
+        self.sent = self.projection.log().len();
+        self.sent_before = self.sent;
+        self.calls = CallState::default();
+    }
+
+    /// Adds the next entry of the stored journal.
+    pub(super) fn add_stored_entry(&mut self, entry: JournalEntry) {
+        self.journal_position += 1;
+        if entry.rearranges() {
+            self.rearranged = self.journal_position;
+        }
+        self.add_entry(entry);
+    }
+
+    pub(super) fn add_entry(&mut self, entry: JournalEntry) {
         if let JournalEntry::Plan(plan) = &entry {
             self.front_changed |= plan.reason == PlanReason::FrontChanged;
             self.first_ref = self.first_ref.filter(|_| !plan.shows_a_ref());

@@ -14,6 +14,7 @@ mod carry_out;
 mod catch_up;
 mod compact;
 mod event;
+mod fork;
 mod pending;
 mod readable;
 mod ready;
@@ -46,6 +47,7 @@ use signed_reasoning::AnswerInFlight;
 use stored::{fill_in, json, read_from};
 
 pub use event::{SessionEvent, SessionEventKind};
+pub use fork::SharedBeginning;
 pub use pending::{ManualCompaction, PendingSummary, SummariserAnswer, SummaryRequest};
 pub use ready::{ReadyWindow, RecoveryOutcome};
 pub use setup::{Limits, Setup};
@@ -201,14 +203,33 @@ impl Session {
         for plan in plans {
             journal.append(plan);
         }
+        let projection = Projection::restore(options(&setup), log, journal);
+        let positions = (log_position, journal_position);
+        Ok(Self::restored(
+            store,
+            id,
+            (setup, views),
+            projection,
+            positions,
+        ))
+    }
+
+    /// A session with this log and journal, which nobody has used yet.
+    fn restored(
+        store: Arc<dyn Store>,
+        id: SessionId,
+        (setup, views): (Setup, CompiledViews),
+        projection: Projection,
+        (log_position, journal_position): (u64, u64),
+    ) -> Self {
         // Nobody knows whether the last messages were sent before the restart. Assuming so only
         // forbids to shorten them for free.
-        let sent = log.len();
+        let sent = projection.log().len();
         let changed = |plan: &Plan| plan.reason == PlanReason::FrontChanged;
-        let front_changed = journal.plans().any(changed);
-        let shows_refs = journal.plans().any(Plan::shows_a_ref);
-        Ok(Self {
-            projection: Projection::restore(options(&setup), log, journal),
+        let front_changed = projection.journal().plans().any(changed);
+        let shows_refs = projection.journal().plans().any(Plan::shows_a_ref);
+        Self {
+            projection,
             store,
             id,
             setup,
@@ -225,7 +246,7 @@ impl Session {
             repeats: RepeatIndex::default(),
             observations: ObservationDetector::default(),
             events: Vec::new(),
-        })
+        }
     }
 
     /// The window as it would be sent now, whether it fits or not.

@@ -1,26 +1,34 @@
 //! A session that catches up with another process has its window, and decides as one that is opened
-//! again.
+//! again. So does a fork.
 
 use std::sync::Arc;
 
 use trimtab::engine::policy::{PRESETS, Policy};
-use trimtab::session::{Limits, Moment, Session, Setup};
+use trimtab::session::{Limits, Moment, Session, Setup, SharedBeginning};
 use trimtab_model::{Call, Message};
 use trimtab_store::{MemoryStore, SessionId, Store};
 
 /// The calls of a conversation.
 const CALLS: usize = 40;
 
-fn open(store: &Arc<dyn Store>, preset: &str) -> Session {
-    let setup = Setup {
+fn setup(preset: &str) -> Setup {
+    Setup {
         limits: Limits {
             window: Some(16_000),
             max_output: Some(500),
             bytes: None,
         },
         ..Setup::new(Policy::preset(preset).unwrap())
-    };
-    Session::open(Arc::clone(store), SessionId::new("s").unwrap(), setup).unwrap()
+    }
+}
+
+fn open(store: &Arc<dyn Store>, preset: &str) -> Session {
+    Session::open(
+        Arc::clone(store),
+        SessionId::new("s").unwrap(),
+        setup(preset),
+    )
+    .unwrap()
 }
 
 /// The messages of the window.
@@ -63,6 +71,57 @@ fn session_that_catches_up_has_the_window_of_one_that_is_opened_again() {
             assert_eq!(window(session), window(&mut again), "{name} {number}");
             assert_eq!(session.positions(), again.positions(), "{name} {number}");
             call(session, number);
+        }
+    }
+}
+
+/// Fails if a session differs from what is in its store.
+#[track_caller]
+fn assert_as_stored(session: &mut Session, preset: &str) {
+    let (store, id) = (Arc::clone(session.store()), session.id().clone());
+    let mut stored = Session::open(store, id, setup(preset)).unwrap();
+    let name = format!("{preset} {}", stored.id());
+    assert_eq!(session.positions(), stored.positions(), "{name}");
+    assert_eq!(window(session), window(&mut stored), "{name}");
+    assert_eq!(
+        session.pins().collect::<Vec<_>>(),
+        stored.pins().collect::<Vec<_>>(),
+        "{name}"
+    );
+    let measures = |session: &Session| {
+        let length = session.projection().log().len();
+        let measures = (0..length).map(|at| session.projection().measure(at).copied());
+        measures.collect::<Vec<_>>()
+    };
+    assert_eq!(measures(session), measures(&stored), "{name}");
+}
+
+#[test]
+fn fork_is_the_session_that_is_opened_from_its_copy() {
+    for preset in PRESETS {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let mut origin = open(&store, preset.name);
+        origin.admit(Message::user("begin")).unwrap();
+        (0..CALLS).for_each(|number| call(&mut origin, number));
+        // Both orders of a journal: as it was made, and as it is read from a store.
+        for (origin, way) in [(&origin, "live"), (&open(&store, preset.name), "opened")] {
+            let all = origin.projection().log().len();
+            for (messages, goes_on) in (1..=all).step_by(7).zip([false, true].into_iter().cycle()) {
+                let id = SessionId::new(format!("{way}-{messages}")).unwrap();
+                let beginning = SharedBeginning { messages, goes_on };
+                let forked = origin.fork(Arc::clone(&store), id, setup(preset.name), beginning);
+                let mut fork = forked.unwrap();
+                assert_as_stored(&mut fork, preset.name);
+                let further = SharedBeginning {
+                    messages: all.min(messages + messages % 11),
+                    goes_on: true,
+                };
+                assert_eq!(fork.follow(origin, further).unwrap(), messages);
+                assert_eq!(fork.projection().log().len(), further.messages);
+                assert_as_stored(&mut fork, preset.name);
+                call(&mut fork, CALLS + messages);
+                assert_as_stored(&mut fork, preset.name);
+            }
         }
     }
 }

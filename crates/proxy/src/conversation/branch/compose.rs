@@ -321,7 +321,7 @@ impl Branch {
             changes_to(log, renamed.as_deref().unwrap_or(entries), scan.dialect())
         };
         let mut changes = match as_client {
-            Some((log, entries)) => changes_in(&log, &entries),
+            Some((log, entries)) => changes_in(log, &entries),
             None => changes_in(log, entries),
         };
         changes.append(&mut whole);

@@ -1,11 +1,11 @@
 //! The decisions of a conversation: whether they are its own, and who made them.
 
+use trimtab::session::SharedBeginning;
 use trimtab_engine::journal::JournalEntry;
 use trimtab_engine::plan::{Edit, Plan, PlanReason};
 use trimtab_engine::policy::Policy;
 
 use super::Branch;
-use crate::conversation::fork::SharedBeginning;
 
 impl Branch {
     /// True if it decided what `longer` decided for the same messages, so that a copy of that
@@ -58,8 +58,8 @@ impl<'a> Decisions<'a> {
         let includes = |entry: &JournalEntry| beginning.is_none_or(|part| part.includes(entry));
         let (mut views, mut others) = (Vec::new(), Vec::new());
         for entry in branch.session.projection().journal().entries() {
-            if let Some((message, edits)) = view_at_admission(entry) {
-                views.extend(is_in(message).then_some(edits));
+            if let (JournalEntry::Plan(plan), Some(message)) = (entry, entry.admitted_message()) {
+                views.extend(is_in(message).then_some(plan.edits.as_slice()));
             } else if !matches!(entry, JournalEntry::Judged { .. }) {
                 others.push(entry);
             }
@@ -68,17 +68,6 @@ impl<'a> Decisions<'a> {
         let first_out = others.iter().position(|entry| !includes(entry));
         others.truncate(first_out.unwrap_or(others.len()));
         Self { views, others }
-    }
-}
-
-/// The message whose view an entry chose at admission, and the view.
-fn view_at_admission(entry: &JournalEntry) -> Option<(usize, &[Edit])> {
-    match entry {
-        JournalEntry::Plan(plan) if plan.reason == PlanReason::Admission => {
-            let message = plan.edits.iter().find_map(Edit::shown_message)?;
-            Some((message, &plan.edits))
-        }
-        _ => None,
     }
 }
 

@@ -3,8 +3,10 @@
 //! decide, and composes the body to send.
 
 mod admit;
+mod catch_up;
 mod compose;
 mod decisions;
+mod fork;
 mod renamed_tools;
 mod server_tools;
 mod use_marks;
@@ -26,7 +28,9 @@ use crate::prefix_cache::fingerprint::{Fingerprint, FingerprintChain, fingerprin
 use admit::reasons;
 use compose::RefSearch;
 
+pub(crate) use catch_up::BranchStanding;
 pub(crate) use compose::{ComposeOptions, LEAST_ANSWER, OutgoingBody};
+pub(crate) use fork::branch_name;
 pub(crate) use use_marks::{RequestMark, SummaryMark};
 
 /// Approximate memory of a conversation besides its messages, in bytes.
@@ -66,17 +70,6 @@ impl std::fmt::Display for BranchError {
             Self::Mismatch(why) => f.write_str(why),
         }
     }
-}
-
-/// How a branch in memory relates to its session in the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BranchStanding {
-    /// It has everything.
-    Current,
-    /// Another process has added something.
-    Behind,
-    /// It has something that the store does not have.
-    Contradicted,
 }
 
 /// One conversation of a client.
@@ -138,12 +131,23 @@ impl Branch {
         };
         // Calls of our tools may have been waiting for the client's outputs when we were restarted.
         let pending = hidden_rounds::find(store.as_ref(), session.id(), log.len())?;
+        Ok(Some(Self::restored(session, staged, message_map, pending)))
+    }
+
+    /// A branch with this session, to which no request has come yet.
+    fn restored(
+        session: Session,
+        staged: Arc<StagedStore>,
+        message_map: MessageMap,
+        pending: Vec<PendingOwnCalls>,
+    ) -> Self {
+        let log = session.projection().log();
         let measure = |place: &usize| session.projection().measure(*place).copied();
         let came = message_map.log_positions().iter().filter_map(measure).sum();
         let thinks = log.messages().iter().any(|message| reasons(message));
-        // Everything in the journal was read from the store, so it is durable.
+        // Everything in the journal is durable, in this session or in the one that it begins like.
         let composed = session.projection().journal().entries().len();
-        Ok(Some(Self {
+        Self {
             received_measure: came,
             session,
             staged,
@@ -165,69 +169,12 @@ impl Branch {
             composed,
             copy_of: None,
             starts_over: false,
-        }))
-    }
-
-    /// Reads what other processes have added to its session. It then decides as if it had been
-    /// opened again. After an error it must be opened again.
-    pub(crate) fn catch_up(&mut self, store: &dyn Store) -> Result<(), SessionError> {
-        let first = self.session.catch_up()?;
-        let known = self.message_map.log_positions().len();
-        let projection = self.session.projection();
-        let log = projection.log();
-        self.message_map.read_from(log, first);
-        let added = self.message_map.log_positions().iter().skip(known);
-        let measures = added.filter_map(|place| projection.measure(*place).copied());
-        self.received_measure += measures.sum::<Measure>();
-        self.thinks |= log
-            .messages()
-            .iter()
-            .skip(first)
-            .any(|message| reasons(message));
-        self.composed = projection.journal().entries().len();
-        self.pending_calls = hidden_rounds::find(store, self.session.id(), log.len())?;
-        // Others know which tools came last, and when.
-        self.tools = (0, Measure::default());
-        self.last_request = None;
-        self.chosen = false;
-        self.reading = None;
-        self.sent = (0, 0);
-        self.copy_of = None;
-        Ok(())
+        }
     }
 
     /// The fingerprints of the client's messages.
     pub(crate) fn fingerprints(&self) -> &FingerprintChain {
         &self.message_map.fingerprints
-    }
-
-    /// How it relates to the `stored` lengths of its log and its journal. `was_durable` is true if
-    /// it had no staged writes then.
-    pub(crate) fn standing(&self, stored: (u64, u64), was_durable: bool) -> BranchStanding {
-        let (log, journal) = self.session.positions();
-        let is_longer = stored.0 > log || stored.1 > journal;
-        let is_shorter = stored.0 < log || stored.1 < journal;
-        match (is_longer, is_shorter) {
-            (false, false) => BranchStanding::Current,
-            (true, false) if was_durable => BranchStanding::Behind,
-            // While our last writes are staged, less in the store means nothing.
-            (false, true) if !was_durable => BranchStanding::Current,
-            // Our staged writes conflict with those of another process, or the store has lost
-            // something: a database can fail over to a server that misses the last commits.
-            _ => BranchStanding::Contradicted,
-        }
-    }
-
-    /// Records that it is only a copy of the beginning of another branch.
-    pub(crate) fn mark_as_copy(&mut self, branch: usize) {
-        self.copy_of = Some((branch, self.session.positions()));
-    }
-
-    /// The lengths of its log and journal, if it is still only a copy of the beginning of that
-    /// branch.
-    pub(crate) fn copied_entries(&self, branch: usize) -> Option<(u64, u64)> {
-        let positions = self.session.positions();
-        (self.copy_of == Some((branch, positions))).then_some(positions)
     }
 
     /// Notes that its messages were answered in an edited branch, and that the client's messages are

@@ -4,14 +4,13 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use trimtab::session::SessionError;
+use trimtab::session::{SessionError, SharedBeginning};
 use trimtab_engine::policy::Policy;
 use trimtab_model::estimate::Measure;
 use trimtab_store::{SessionId, Store};
 use trimtab_wire::scan::BodyScan;
 
 use crate::conversation::branch::{Branch, BranchStanding};
-use crate::conversation::fork::SharedBeginning;
 use crate::prefix_cache::fingerprint::FingerprintChain;
 
 /// The conversation of a request, whose branch is wanted.
@@ -227,7 +226,7 @@ impl LoadedBranches {
         is_beside.then_some(number)
     }
 
-    fn branch(&self, number: usize) -> Option<&Branch> {
+    pub(super) fn branch(&self, number: usize) -> Option<&Branch> {
         let mut loaded = self.loaded.iter();
         let found = loaded.find(|(known, _)| *known == number);
         found.map(|(_, branch)| branch)
@@ -330,19 +329,47 @@ impl LoadedBranches {
         })
     }
 
-    /// A branch that is only a copy of the beginning of `from`, and that the conversation
-    /// continues; with the lengths of its log and journal.
-    pub(super) fn copy_of(
-        &self,
-        from: usize,
+    /// Adds a new branch and returns its number.
+    pub(super) fn add(&mut self, branch: Branch) -> usize {
+        let number = self.count.unwrap_or(0);
+        self.loaded.push((number, branch));
+        self.count = Some(number + 1);
+        number
+    }
+
+    /// Extends a branch that is only a copy, up to the point where the conversation leaves its
+    /// origin. A client that goes back and sends the same messages again then needs only one more
+    /// branch.
+    pub(super) fn follow(
+        &mut self,
         search: BranchSearch<'_>,
-    ) -> Option<(usize, (u64, u64))> {
-        let mut copies = self.suitable(search).filter_map(|(number, branch)| {
+    ) -> Result<Option<usize>, SessionError> {
+        let Some((from, beginning)) = self.fork(search) else {
+            return Ok(None);
+        };
+        let Some(number) = self.copy_of(from, search) else {
+            return Ok(None);
+        };
+        let place = |number: usize| self.loaded.iter().position(|(known, _)| *known == number);
+        let places = place(number).zip(place(from));
+        let both = places.map(|(copy, origin)| self.loaded.get_disjoint_mut([copy, origin]));
+        let Some(Ok([(_, copy), (_, origin)])) = both else {
+            return Ok(None);
+        };
+        if let Err(error) = copy.follow((from, &*origin), beginning) {
+            self.forget(number);
+            return Err(error);
+        }
+        Ok(Some(number))
+    }
+
+    /// A branch that is only a copy of the beginning of `from`, and that the conversation
+    /// continues.
+    fn copy_of(&self, from: usize, search: BranchSearch<'_>) -> Option<usize> {
+        let mut copies = self.suitable(search).filter(|(_, branch)| {
             let common = search.chain.common_length(branch.fingerprints());
-            let is_on_the_way = common == branch.fingerprints().len();
-            let has = branch.copied_entries(from).filter(|_| is_on_the_way)?;
-            Some((number, has))
+            common == branch.fingerprints().len() && branch.is_copy_of(from)
         });
-        copies.next()
+        copies.next().map(|(number, _)| number)
     }
 }

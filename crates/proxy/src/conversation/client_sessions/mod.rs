@@ -11,13 +11,12 @@ mod registry;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use trimtab::session::{SessionError, Setup};
+use trimtab::session::{SessionError, Setup, SharedBeginning};
 use trimtab_model::Dialect;
 use trimtab_store::{Error as StoreError, SessionId, Store};
 
 use crate::access::{SESSIONS, Tenant};
-use crate::conversation::branch::Branch;
-use crate::conversation::fork::{self, SharedBeginning, branch_name};
+use crate::conversation::branch::{Branch, branch_name};
 use crate::conversation::token_renewal::IncomingConversation;
 use crate::prefix_cache::fingerprint::FingerprintChain;
 use crate::resources::memory_budget::Reservation;
@@ -139,9 +138,7 @@ impl ClientSession {
         if let Some(number) = branches.find(search) {
             return Ok(number);
         }
-        // A fork copies from the store, so the store must be up to date.
-        branches.flush()?;
-        if let Some(number) = self.follow(branches, store.as_ref(), search)? {
+        if let Some(number) = branches.follow(search)? {
             return Ok(number);
         }
         self.fork_branch(branches, store, search, setup, came)
@@ -161,15 +158,16 @@ impl ClientSession {
         let to = self.id(next)?;
         let renewed = self.renewed(store, setup, came, next)?;
         // A copy would have the plans of another policy.
-        if let Some((from, messages)) = renewed.filter(|_| !search.policy.sends_unchanged()) {
+        if let Some(renewed) = renewed.filter(|_| !search.policy.sends_unchanged()) {
             let all = SharedBeginning {
-                messages,
+                messages: renewed.logged(),
                 goes_on: true,
             };
-            fork::copy(store.as_ref(), &from, all, &to, (0, 0))?;
-            return self.begin_branch(branches, store, setup);
+            return Ok(branches.add(renewed.fork(store, to, setup, all)?));
         }
-        let Some((from, beginning)) = branches.fork(search) else {
+        let forked = branches.fork(search);
+        let forked = forked.and_then(|(from, part)| Some((from, branches.branch(from)?, part)));
+        let Some((from, origin, beginning)) = forked else {
             // It shares no messages with another branch, for example after the client's own
             // compaction. It may still read the outputs of those branches.
             if let Some(before) = next.checked_sub(1) {
@@ -177,12 +175,9 @@ impl ClientSession {
             }
             return self.begin_unedited_branch(branches, store, search, setup);
         };
-        fork::copy(store.as_ref(), &self.id(from)?, beginning, &to, (0, 0))?;
-        let number = self.begin_branch(branches, store, setup)?;
-        if let Some(branch) = branches.get(number) {
-            branch.mark_as_copy(from);
-        }
-        Ok(number)
+        let mut forked = origin.fork(store, to, setup, beginning)?;
+        forked.mark_as_copy(from);
+        Ok(branches.add(forked))
     }
 
     /// Begins a new branch without the plans of another one. It may have the messages of a branch
@@ -212,55 +207,25 @@ impl ClientSession {
         from: usize,
         messages: usize,
     ) -> Result<Option<usize>, SessionError> {
-        // A fork copies from the store, so the store must be up to date.
-        branches.flush()?;
-        let Some(setup) = branches
-            .get(from)
-            .map(|from| from.session().setup().clone())
-        else {
+        let known = branches.count;
+        let next = if let Some(known) = known {
+            known
+        } else {
+            branches.flush()?;
+            self.count(store.as_ref())?
+        };
+        let Some(origin) = branches.branch(from) else {
             return Ok(None);
         };
-        let known = branches.count;
-        let next = known.map_or_else(|| self.count(store.as_ref()), Ok)?;
-        branches.count = Some(next);
         let beginning = SharedBeginning {
             messages,
             goes_on: true,
         };
-        let (from, to) = (self.id(from)?, self.id(next)?);
-        fork::copy(store.as_ref(), &from, beginning, &to, (0, 0))?;
-        let number = self.begin_branch(branches, store, &setup)?;
+        let forked = origin.fork(store, self.id(next)?, origin.setup(), beginning)?;
+        branches.count = Some(next);
+        let number = branches.add(forked);
         // If not all branches were loaded before, they are not now.
         branches.count = branches.count.filter(|_| known.is_some());
-        Ok(Some(number))
-    }
-
-    /// Extends a branch that is only a copy, up to the point where the conversation leaves its
-    /// origin. A client that goes back and sends the same messages again then needs only one more
-    /// branch.
-    fn follow(
-        &self,
-        branches: &mut LoadedBranches,
-        store: &dyn Store,
-        search: BranchSearch<'_>,
-    ) -> Result<Option<usize>, SessionError> {
-        let Some((from, beginning)) = branches.fork(search) else {
-            return Ok(None);
-        };
-        let Some((number, has)) = branches.copy_of(from, search) else {
-            return Ok(None);
-        };
-        let id = self.id(number)?;
-        fork::copy(store, &self.id(from)?, beginning, &id, has)?;
-        let Some(branch) = branches.get(number) else {
-            return Ok(None);
-        };
-        // The copy in memory is shorter than the one in the store now.
-        if let Err(error) = branch.catch_up(store) {
-            branches.forget(number);
-            return Err(error);
-        }
-        branch.mark_as_copy(from);
         Ok(Some(number))
     }
 
@@ -271,7 +236,7 @@ impl ClientSession {
         setup: &Setup,
         came: Option<&IncomingConversation<'_>>,
         next: usize,
-    ) -> Result<Option<(SessionId, usize)>, SessionError> {
+    ) -> Result<Option<Branch>, SessionError> {
         let Some(came) = came else { return Ok(None) };
         let found = came.find(store, &self.name, setup)?;
         // Registered with its first branch only; later branches are found through the name.
@@ -315,10 +280,11 @@ impl ClientSession {
         let mut count = 0;
         loop {
             let id = self.id(count)?;
-            let (_, positions) = store.positions(&[id])?;
-            // A branch that was interrupted while it began has a journal and no log. Its name is
-            // taken, or the next branch would continue that journal.
-            if positions.iter().all(|(log, journal)| log + journal == 0) {
+            let (_, positions) = store.positions(std::slice::from_ref(&id))?;
+            // A branch that was interrupted while it began has a parent or a journal, and no log.
+            // Its name is taken: the next branch may have another parent, and another journal.
+            let is_empty = positions.iter().all(|(log, journal)| log + journal == 0);
+            if is_empty && (count == 0 || store.parent(&id)?.is_none()) {
                 return Ok(count);
             }
             count += 1;
@@ -334,8 +300,7 @@ impl ClientSession {
     ) -> Result<usize, SessionError> {
         let number = branches.count.unwrap_or(0);
         if let Some(branch) = Branch::open(store, self.id(number)?, setup.clone())? {
-            branches.loaded.push((number, branch));
-            branches.count = Some(number + 1);
+            branches.add(branch);
         }
         Ok(number)
     }

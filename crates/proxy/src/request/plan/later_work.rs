@@ -11,6 +11,7 @@ use super::ManagedRequest;
 use super::managed::branch_is_gone;
 use crate::conversation::branch::{Branch, BranchError};
 use crate::conversation::client_sessions::LoadedBranches;
+use crate::prefix_cache::prefix_hash::PrefixHash;
 
 impl ManagedRequest {
     /// Works on the conversation again, for example after an overflow or a hidden round.
@@ -18,9 +19,25 @@ impl ManagedRequest {
         &self,
         work: impl FnOnce(&mut Branch, &BodyScan<'_>) -> Result<T, BranchError>,
     ) -> Result<T, BranchError> {
-        let scan = BodyScan::new(&self.job.body, self.job.dialect)
-            .map_err(|why| BranchError::Mismatch(why.to_string()))?;
-        self.with_branch(|branch| work(branch, &scan))
+        self.with_scan(|scan| self.with_branch(|branch| work(branch, scan)))
+    }
+
+    /// Runs `work` on the parsed body.
+    fn with_scan<T>(
+        &self,
+        work: impl FnOnce(&BodyScan<'_>) -> Result<T, BranchError>,
+    ) -> Result<T, BranchError> {
+        let (job, parsed_bodies) = (&self.job, &self.job.opened.parsed_bodies);
+        let key = job.opened.keys.fingerprint_key();
+        let hashed = PrefixHash::of(key, &job.body);
+        let of = (job.tenant.as_str(), job.dialect);
+        // Planning has kept the parsed body, so only its end is parsed again.
+        let known = parsed_bodies.find(of, (&job.body, &hashed), key);
+        let read = parsed_bodies.read(of, (&job.body, &hashed), key, known);
+        let read = read.map_err(|why| BranchError::Mismatch(why.to_string()))?;
+        let done = work(&read.scan);
+        parsed_bodies.keep(read);
+        done
     }
 
     /// The same without the body. All writes are durable when it returns.
@@ -45,20 +62,20 @@ impl ManagedRequest {
         sent: usize,
         work: impl FnOnce(&mut Branch, &BodyScan<'_>) -> Result<T, BranchError>,
     ) -> Result<(Arc<Self>, T), BranchError> {
-        let scan = BodyScan::new(&self.job.body, self.job.dialect)
-            .map_err(|why| BranchError::Mismatch(why.to_string()))?;
-        let mut branches = self.client_session.branches();
-        if work::is_cancelled() {
-            return Err(BranchError::Mismatch(work::Cancelled.to_string()));
-        }
-        let is_continued = |branch: &mut Branch| branch.logged() != sent;
-        let managed = if branches.get(self.branch).is_some_and(is_continued) {
-            Arc::new(self.forked(&mut branches, sent, &scan)?)
-        } else {
-            Arc::clone(self)
-        };
-        let done = managed.with_locked(branches, |branch| work(branch, &scan))?;
-        Ok((managed, done))
+        self.with_scan(|scan| {
+            let mut branches = self.client_session.branches();
+            if work::is_cancelled() {
+                return Err(BranchError::Mismatch(work::Cancelled.to_string()));
+            }
+            let is_continued = |branch: &mut Branch| branch.logged() != sent;
+            let managed = if branches.get(self.branch).is_some_and(is_continued) {
+                Arc::new(self.forked(&mut branches, sent, scan)?)
+            } else {
+                Arc::clone(self)
+            };
+            let done = managed.with_locked(branches, |branch| work(branch, scan))?;
+            Ok((managed, done))
+        })
     }
 
     /// The request on a new branch that begins with the first messages in the log of its own.
