@@ -91,7 +91,7 @@ const CASES: &[(&str, &[u8], &str)] = &[
     (
         "a log without a single good line",
         b"{\"type\":\"user\",\"uuid\":\n{\"type\":\"assi\n",
-        "standard input:2:1: broken JSON: expected value",
+        "standard input:2:13: broken JSON: EOF while parsing a string",
     ),
     (
         "a log of nothing",

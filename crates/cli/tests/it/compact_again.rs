@@ -59,7 +59,8 @@ fn message_per_line(messages: &[Value]) -> String {
 }
 
 fn lines(values: impl Iterator<Item = Value>) -> String {
-    values.map(|value| format!("{value}\n")).collect()
+    let lines: Vec<String> = values.map(|value| value.to_string()).collect();
+    lines.join("\n") + "\n"
 }
 
 fn claude_code(messages: &[Value]) -> String {

@@ -264,6 +264,9 @@ fn documented_settings_match_the_schema() {
             let table: toml::Table = toml::from_str(block).unwrap();
             let value = serde_json::to_value(&table).unwrap();
             assert_eq!(fault(&schema, &value, ""), None, "{page}");
+            // The pages leave out digests, which the proxy checks.
+            let digest = format!("sha256 = \"{}\"", "0".repeat(64));
+            let block = block.replace("sha256 = \"...\"", &digest);
             let file = home.file("documented.toml", block.as_bytes());
             let shown = home.run(&["config", "show", "--config", &file]);
             assert_eq!(shown.code, 0, "{page}: {}", shown.stderr);

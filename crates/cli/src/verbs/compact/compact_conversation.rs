@@ -134,8 +134,8 @@ pub(super) fn compact(
     for message in messages {
         before += Measure::of(message);
         let mut message = message.clone();
-        if is_unmarked_summary(&message) {
-            // Requests have no place for the number of messages behind it, so all of them count.
+        // Requests have no place for the number of messages behind a summary, so all of them count.
+        if conversation.already_compacted == 0 && is_own_summary(&message) {
             already_compacted = positions.len();
             if message.role == Role::User {
                 message.meta.kind = Some(MessageKind::Summary);
@@ -257,12 +257,11 @@ fn tools(conversation: &Conversation) -> Measure {
     measure
 }
 
-/// True for a summary of an earlier run in a form that has no place for its kind.
-fn is_unmarked_summary(message: &Message) -> bool {
+/// True for a summary of an earlier run, by its last line.
+fn is_own_summary(message: &Message) -> bool {
     let text = message.text();
     let last = text.lines().next_back().unwrap_or_default();
-    let is_ours = last.starts_with(READ_LINE_START) && last.ends_with(READ_LINE_END);
-    message.meta.kind.is_none() && is_ours
+    last.starts_with(READ_LINE_START) && last.ends_with(READ_LINE_END)
 }
 
 /// Adds the command that reads refs to the summary, unless the client has a tool for it. Most
