@@ -2,12 +2,11 @@
 
 use std::ops::Range;
 
-use crate::{Error, Result, SessionId, Store, Stream};
+use crate::write::WriteKind;
+use crate::{Error, Result, SessionId, Store, Stream, Write};
 
 /// How many entries are read at a time.
 const BATCH: usize = 256;
-/// About how many bytes of entries are written at a time.
-const WRITTEN_BYTES: usize = 4 << 20;
 
 /// Entries of one session that another one begins with.
 #[derive(Clone, Debug)]
@@ -20,52 +19,41 @@ pub(crate) struct SessionFork {
 }
 
 impl SessionFork {
-    /// Copies the entries to `session`.
-    pub(crate) fn carry_out<S: Store + ?Sized>(
+    /// Links `session` to its origin, and returns the writes that copy the entries. All of them
+    /// belong in one transaction: messages without their plans, or plans without their messages,
+    /// would be taken for another conversation if we are killed in between.
+    pub(crate) fn begin<S: Store + ?Sized>(
         &self,
         store: &S,
         session: &SessionId,
-    ) -> Result<()> {
+    ) -> Result<[Write; 2]> {
         // A session that has entries of its origin is linked already.
         if self.has == (0, 0) {
             store.link(session, &self.origin)?;
         }
-        // The journal comes first. If we are killed in between, a journal without a log is an
-        // unfinished session; a log without its plans would be taken for a complete one.
-        self.copy_stream(store, session, Stream::Journal, self.has.1..self.end.1)?;
-        self.copy_stream(store, session, Stream::Log, self.has.0..self.end.0)
+        Ok([
+            self.copied(store, Stream::Journal, self.has.1..self.end.1)?,
+            self.copied(store, Stream::Log, self.has.0..self.end.0)?,
+        ])
     }
 
-    fn copy_stream<S: Store + ?Sized>(
-        &self,
-        store: &S,
-        session: &SessionId,
-        stream: Stream,
-        positions: Range<u64>,
-    ) -> Result<()> {
-        let mut position = positions.start;
-        while position < positions.end {
-            let entries = self.read(store, stream, position..positions.end)?;
-            let entries: Vec<&[u8]> = entries.iter().map(Vec::as_slice).collect();
-            position = store.append(session, stream, position, &entries)?;
-        }
-        Ok(())
-    }
-
-    /// The next entries of the origin. Each write is synced, so they are as many as the memory
-    /// allows.
-    fn read<S: Store + ?Sized>(
+    /// The write of entries of the origin.
+    fn copied<S: Store + ?Sized>(
         &self,
         store: &S,
         stream: Stream,
         positions: Range<u64>,
-    ) -> Result<Vec<Vec<u8>>> {
-        let (mut entries, mut bytes) = (Vec::new(), 0);
-        while bytes < WRITTEN_BYTES {
+    ) -> Result<Write> {
+        let mut entries = Vec::new();
+        loop {
             let next = positions.start + entries.len() as u64;
-            let left = usize::try_from(positions.end - next).unwrap_or(BATCH);
+            let left = usize::try_from(positions.end.saturating_sub(next)).unwrap_or(BATCH);
             if left == 0 {
-                break;
+                return Ok(Write(WriteKind::Append {
+                    stream,
+                    expected: positions.start,
+                    entries,
+                }));
             }
             let read = store.read(&self.origin, stream, next, left.min(BATCH))?;
             if read.is_empty() {
@@ -76,9 +64,7 @@ impl SessionFork {
                     actual: next,
                 });
             }
-            bytes += read.iter().map(Vec::len).sum::<usize>();
             entries.extend(read);
         }
-        Ok(entries)
     }
 }

@@ -87,7 +87,7 @@ impl StagedStore {
             return Ok(());
         }
         let forks = std::mem::take(&mut state.forks);
-        let waiting = std::mem::take(&mut state.waiting);
+        let mut waiting = std::mem::take(&mut state.waiting);
         state.bytes = 0;
         // Release the state during the write, so that others can stage meanwhile.
         drop(state);
@@ -97,7 +97,12 @@ impl StagedStore {
             done: false,
         };
         for (session, fork) in forks {
-            fork.carry_out(self.inner.as_ref(), &session)?;
+            let copied = fork.begin(self.inner.as_ref(), &session)?;
+            // What follows the copied entries is written in the same transaction.
+            match waiting.iter_mut().find(|(waiting, _)| *waiting == session) {
+                Some((_, writes)) => drop(writes.splice(0..0, copied)),
+                None => waiting.push((session, copied.into())),
+            }
         }
         for (session, writes) in waiting {
             self.inner.write(&session, &writes)?;

@@ -152,7 +152,8 @@ pub trait Store: Send + Sync {
         end: (u64, u64),
     ) -> Result<()> {
         let origin = origin.clone();
-        SessionFork { origin, has, end }.carry_out(self, session)
+        let copied = SessionFork { origin, has, end }.begin(self, session)?;
+        self.write(session, &copied)
     }
 
     /// The secret of the store: 32 random bytes, created with it and never collected. Every store

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 use trimtab_model::Dialect;
@@ -192,6 +193,20 @@ async fn sent_rounds(dialect: Dialect, base: &str) -> (Talk, String) {
     (earlier, session)
 }
 
+/// Waits until the log of a session has a call and its output.
+async fn written(store: &dyn Store, session: &SessionId, call: &str) {
+    let id = format!("\"{call}\"");
+    for _ in 0..30_000 {
+        let log = store.read(session, Stream::Log, 0, 100).unwrap();
+        let log = log.iter().map(|entry| String::from_utf8_lossy(entry));
+        if log.filter(|entry| entry.contains(&id)).count() == 2 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    panic!("{call} was not written");
+}
+
 #[tokio::test]
 async fn client_that_goes_back_does_not_wait_for_the_copy_of_its_log() {
     for dialect in Dialect::ALL {
@@ -200,7 +215,9 @@ async fn client_that_goes_back_does_not_wait_for_the_copy_of_its_log() {
         let settings = windowed(config(&upstream.url()), 200_000);
         let (running, base) = proxy_with(settings, Arc::clone(&store) as Arc<dyn Store>).await;
         let (mut earlier, session) = sent_rounds(dialect, &base).await;
-        store.hold_appends(true);
+        let origin = SessionId::new(session.as_str()).unwrap();
+        written(&*store, &origin, "c5").await;
+        store.hold_writes(true);
         for round in 3..5 {
             let got = post(&base, path(dialect), &[], earlier.body()).await;
             let forked = got.header("x-trimtab-session").to_owned();
@@ -209,11 +226,10 @@ async fn client_that_goes_back_does_not_wait_for_the_copy_of_its_log() {
             assert_eq!(upstream.seen().last().unwrap().text(), earlier.body());
             earlier.round(&format!("other{round}"), &lines(50 + round));
         }
-        store.hold_appends(false);
+        store.hold_writes(false);
         running.shutdown().await;
         let forked = SessionId::new(format!("{session}.1")).unwrap();
         let copied = store.read(&forked, Stream::Log, 0, 100).unwrap();
-        let origin = SessionId::new(session).unwrap();
         let first = store.read(&origin, Stream::Log, 0, 100).unwrap();
         // The last request had one round of its own.
         assert_eq!(copied[..copied.len() - 2], first[..copied.len() - 2]);

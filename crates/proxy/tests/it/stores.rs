@@ -39,7 +39,7 @@ pub(crate) struct Failing {
     by_maker: AtomicU64,
     read_only: AtomicBool,
     vanished: AtomicBool,
-    holds_appends: AtomicBool,
+    holds_writes: AtomicBool,
     releases: AtomicU64,
 }
 
@@ -53,7 +53,7 @@ impl Failing {
             by_maker: AtomicU64::new(0),
             read_only: AtomicBool::new(false),
             vanished: AtomicBool::new(false),
-            holds_appends: AtomicBool::new(false),
+            holds_writes: AtomicBool::new(false),
             releases: AtomicU64::new(0),
         }
     }
@@ -68,9 +68,9 @@ impl Failing {
         self.vanished.store(true, Ordering::Relaxed);
     }
 
-    /// Lets entries that did not wait in memory wait here, or no longer.
-    pub(crate) fn hold_appends(&self, hold: bool) {
-        self.holds_appends.store(hold, Ordering::Relaxed);
+    /// Lets what waited in memory wait here, or no longer.
+    pub(crate) fn hold_writes(&self, hold: bool) {
+        self.holds_writes.store(hold, Ordering::Relaxed);
     }
 
     /// How often a claim was released.
@@ -154,9 +154,6 @@ impl Store for Failing {
         entries: &[&[u8]],
     ) -> Result<u64> {
         self.call(true)?;
-        while self.holds_appends.load(Ordering::Relaxed) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
         self.inner.append(session, stream, expected, entries)
     }
 
@@ -185,6 +182,9 @@ impl Store for Failing {
         self.call(true)?;
         if matches!(self.wrong, Wrong::Late) {
             return Err(Error::Full);
+        }
+        while self.holds_writes.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(1));
         }
         self.inner.write(session, writes)
     }
