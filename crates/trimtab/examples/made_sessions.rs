@@ -1,8 +1,9 @@
-//! Sessions to replay that anyone has: an agent that works on the files of this repository.
+//! Sessions to replay that anyone has: an agent that works on the source of tokio, which building this
+//! repository downloads.
 //!
 //! It searches, reads files, runs tests, and makes edits with lines that it read some rounds ago,
 //! the newer the likelier. The files are real; what the agent does is drawn from a fixed series of
-//! numbers, so that every run gives the same sessions for the same files.
+//! numbers, so that every run gives the same sessions for the same version of tokio.
 //!
 //! ```sh
 //! cargo run --example made_sessions > sessions.jsonl
@@ -13,6 +14,7 @@ use std::error::Error;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -20,9 +22,9 @@ const SESSIONS: u64 = 6;
 const ROUNDS: usize = 120;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = package_folder("tokio")?;
     let mut files = Vec::new();
-    find(&root.join("crates"), &mut files)?;
+    find(&root.join("src"), &mut files)?;
     files.sort();
     let mut out = io::stdout().lock();
     for number in 0..SESSIONS {
@@ -35,6 +37,25 @@ fn main() -> Result<(), Box<dyn Error>> {
         writeln!(out, "{session}")?;
     }
     Ok(())
+}
+
+/// The folder with the source of a dependency.
+fn package_folder(name: &str) -> Result<PathBuf, Box<dyn Error>> {
+    let cargo = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--locked"])
+        .args([
+            "--manifest-path",
+            concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"),
+        ])
+        .output()?;
+    let metadata: Value = serde_json::from_slice(&cargo.stdout)?;
+    let packages = metadata.get("packages").and_then(Value::as_array);
+    let mut packages = packages.into_iter().flatten();
+    let manifest = packages
+        .find(|package| package.get("name").is_some_and(|found| found == name))
+        .and_then(|package| package.get("manifest_path")?.as_str());
+    let folder = manifest.and_then(|manifest| Path::new(manifest).parent());
+    Ok(folder.ok_or("cargo metadata does not list it")?.to_owned())
 }
 
 /// The source files below a folder.

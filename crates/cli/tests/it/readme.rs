@@ -46,7 +46,7 @@ const FIGURES: [(&str, &str, &str); 13] = [
         "\"calls\": re.compile",
     ),
     (
-        "322 times",
+        "295 times",
         "crates/python/tests/compare_windows.py",
         "\"needed\": re.compile",
     ),
