@@ -187,7 +187,8 @@ impl WindowBuilder {
         };
         // Faults of settled slots are not found again, so they are kept with the front.
         let mut faults = self.front.faults.clone();
-        faults.extend(self.add_normalised(after.normalised).finish());
+        let end = self.slots.slots.len();
+        faults.extend(self.add_normalised(after.normalised, end).finish());
         faults
     }
 
@@ -199,8 +200,9 @@ impl WindowBuilder {
         self.front.take_back(at);
     }
 
-    /// Appends normalised entries to the settled front, and verifies them.
-    fn add_normalised(&mut self, normalised: Normalised) -> Verifier<'_> {
+    /// Appends normalised entries to the settled front, and verifies them. They show the slots
+    /// before `end`.
+    fn add_normalised(&mut self, normalised: Normalised, end: usize) -> Verifier<'_> {
         let WindowExtent {
             slots,
             entries,
@@ -214,7 +216,7 @@ impl WindowBuilder {
         self.window.measures = self.front.measures;
         self.window.spoken = spoken;
         self.entry_of.truncate(slots);
-        self.entry_of.resize(self.slots.slots.len(), None);
+        self.entry_of.resize(end, None);
         let mut verifier = Verifier::resume(self.options.dialect, &self.front.verified);
         let written = normalised.entries.iter().zip(normalised.slots);
         for (number, (entry, slot)) in (entries..).zip(written) {
@@ -274,8 +276,9 @@ impl WindowBuilder {
     /// Settles the first `cut` of the unsettled slots.
     fn settle_step(&mut self, cut: usize, after: NormalisedTail) {
         let before = self.front.ends;
-        let (verified, faults) = self.add_normalised(after.normalised).pause();
-        let settled = self.slots.slots.get(before.slots..before.slots + cut);
+        let end = before.slots + cut;
+        let (verified, faults) = self.add_normalised(after.normalised, end).pause();
+        let settled = self.slots.slots.get(before.slots..end);
         let settled = settled.unwrap_or_default();
         let outputs = self
             .front
@@ -283,7 +286,7 @@ impl WindowBuilder {
             .extend(settled, &after.pairing, before.slots);
         self.front.faults.extend(faults);
         self.front.ends = WindowExtent {
-            slots: before.slots + cut,
+            slots: end,
             entries: self.window.entries.len(),
             repairs: self.window.repairs.len(),
             faults: self.front.faults.len(),
