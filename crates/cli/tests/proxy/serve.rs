@@ -240,15 +240,13 @@ fn taken_port_is_reported() {
 async fn environment_complements_the_settings_file() {
     let upstream = upstream(None).await;
     let folder = tempfile::tempdir().unwrap();
+    let token = "kX7pQ2mZ9vR4tB8nL5cW1yH6sD3fG0jA";
     let mut command = crate::run::trimtab(folder.path(), &["config", "show", "--json"]);
-    let output = command
-        .env("TRIMTAB_PROXY_TOKEN", "opensesame")
-        .output()
-        .unwrap();
+    let output = command.env("TRIMTAB_PROXY_TOKEN", token).output().unwrap();
     let (stdout, stderr) = texts(&output);
     assert!(output.status.success(), "{stderr}");
     assert!(
-        stdout.contains("proxy.token") && !stdout.contains("opensesame"),
+        stdout.contains("proxy.token") && !stdout.contains(token),
         "{stdout}"
     );
     drop(upstream);
