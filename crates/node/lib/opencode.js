@@ -2,8 +2,9 @@
 //
 // In opencode.json:  { "plugin": ["file:///path/to/node_modules/trimtab/lib/opencode.js"] }
 
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 import { HostRows, callRow, orUnchanged, outputRow, recordUsage, recovers, rowText } from './hosts.js';
 import { Session } from './index.js';
@@ -19,9 +20,34 @@ function storeFolder() {
   return TRIMTAB_STORE || join(XDG_DATA_HOME || join(homedir(), '.local', 'share'), 'trimtab');
 }
 
+/** The windows that providers named when they refused a request, by model. */
+function learnedWindows() {
+  try {
+    return JSON.parse(readFileSync(learnedFile(), 'utf8'));
+  } catch {
+    return {};
+  }
+}
+
+function learnedFile() {
+  const state = process.env.XDG_STATE_HOME || join(homedir(), '.local', 'state');
+  return join(state, 'trimtab', 'opencode-windows.json');
+}
+
+/** Keeps a window for later processes: each `opencode run` is one. */
+function keepWindow(model, window) {
+  try {
+    mkdirSync(dirname(learnedFile()), { recursive: true });
+    writeFileSync(learnedFile(), JSON.stringify({ ...learnedWindows(), [model]: window }));
+  } catch {
+    // Without the file, the next process learns it again.
+  }
+}
+
 export const TrimtabPlugin = async ({ client } = {}) => {
   const sessions = new Map();
   const windows = new Map();
+  const models = new Map();
   const sessionOf = (id) => {
     const window = windows.get(id) ?? WINDOW;
     if (sessions.get(id)?.window !== window) {
@@ -32,21 +58,32 @@ export const TrimtabPlugin = async ({ client } = {}) => {
   };
   return {
     'chat.params': async ({ sessionID, model }) => {
-      if (model?.limit?.context > 0) windows.set(sessionID, model.limit.context);
+      const window = smallest(model?.limit?.context, learnedWindows()[models.get(sessionID)]);
+      if (window) windows.set(sessionID, window);
     },
     event: async ({ event }) => {
       const { sessionID, error } = event.properties ?? {};
       if (event.type !== 'session.error' || error?.name !== 'ContextOverflowError' || !sessionID) return;
       // opencode ends the turn with the error; the window of the next one is smaller.
-      recovers(sessionOf(sessionID), { statusCode: 400, ...error.data });
+      const session = sessionOf(sessionID);
+      recovers(session, { statusCode: 400, ...error.data });
+      const { window } = session.usage();
+      if (!window || window === windows.get(sessionID)) return;
+      windows.set(sessionID, window);
+      sessions.set(sessionID, { window, session });
+      if (models.has(sessionID)) keepWindow(models.get(sessionID), window);
     },
     'experimental.chat.messages.transform': async (_, output) => {
       const { messages } = output;
       const id = messages.at(-1)?.info.sessionID;
       if (!id) return;
       // `chat.params` comes after this hook, so that it is too late for the first call of a process.
-      const window = windows.has(id) ? 0 : await knownWindow(client, messages);
-      if (window > 0) windows.set(id, window);
+      const model = modelOf(messages);
+      models.set(id, model && `${model.providerID}/${model.modelID}`);
+      if (!windows.has(id)) {
+        const window = smallest(await knownWindow(client, model), learnedWindows()[models.get(id)]);
+        if (window) windows.set(id, window);
+      }
       const sent = await orUnchanged(() => fitted(sessionOf(id), id, messages), messages);
       // opencode goes on with the same list.
       messages.splice(0, messages.length, ...sent);
@@ -56,9 +93,19 @@ export const TrimtabPlugin = async ({ client } = {}) => {
 
 export default TrimtabPlugin;
 
-/** The window of the model that answers, as far as opencode knows it. */
-async function knownWindow(client, messages) {
-  const { model } = messages.findLast(({ info }) => info.role === 'user')?.info ?? {};
+/** The smallest of the known windows; none if none is known. */
+function smallest(...windows) {
+  const known = windows.filter((window) => window > 0);
+  return known.length > 0 ? Math.min(...known) : undefined;
+}
+
+/** The model that answers. */
+function modelOf(messages) {
+  return messages.findLast(({ info }) => info.role === 'user')?.info.model;
+}
+
+/** The window of a model, as far as opencode knows it. */
+async function knownWindow(client, model) {
   try {
     const { data } = await client.config.providers();
     const provider = data.providers.find(({ id }) => id === model.providerID);

@@ -22,7 +22,7 @@ const NEEDLE = 'round 0, line 911 of a long log';
 const WINDOW = 20_000;
 const LIMIT = 180_000;
 /** How often a session is continued after an error. */
-const MOST_RUNS = 4;
+const MOST_RUNS = 3;
 
 /** What the model calls or says, given the text of the request. */
 function play(step, text) {
