@@ -179,14 +179,16 @@ async fn slow_request_does_not_keep_other_conversations_of_its_session_in_memory
 async fn one_more_call_needs_memory_for_what_is_new() {
     let upstream = Upstream::start(|_, _| Reply::json(200, "{}")).await;
     let mut config = config(&upstream.url());
-    // Planning all of the last body at once would need more.
+    // Planning all messages of the last body at once would need more: 2 KiB for each.
     config.limits.tenant_memory_bytes = 8 * MIB;
     let (_running, base) = proxy(config).await;
     let mut talk = Talk::new(Dialect::Chat, "write it");
-    while talk.body().len() < 2 * MIB {
-        talk.says(&"word ".repeat(20_000)).user("go on");
+    while talk.entries.len() < 10_000 {
+        for _ in 0..500 {
+            talk.says("this is the next sentence of it").user("go on");
+        }
         let got = post(&base, PATH, &[], talk.body()).await;
-        let bytes = talk.body().len();
-        assert_eq!(got.header("x-trimtab-reason"), "", "{bytes} bytes");
+        let messages = talk.entries.len();
+        assert_eq!(got.header("x-trimtab-reason"), "", "{messages} messages");
     }
 }
