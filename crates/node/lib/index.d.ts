@@ -53,7 +53,9 @@ export class Session {
   constructor(options?: SessionOptions);
   /** The request to send instead of `request`, which has the whole conversation. */
   window<Request extends object>(request: Request): Request;
-  /** The same on another thread. */
+  /** The same for requests as JSON bytes. */
+  windowBytes(request: Uint8Array): Buffer;
+  /** Like `window`, on another thread. */
   windowAsync<Request extends object>(request: Request): Promise<Request>;
   /** The rows to send instead of `rows`, and which of them are unchanged. */
   windowRows<Row>(rows: Row[], tools?: unknown[]): Promise<WindowRows<Row>>;

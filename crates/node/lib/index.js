@@ -48,6 +48,10 @@ export class Session {
     return checked(() => value(this.#native.window(this.#requests.encode(request))));
   }
 
+  windowBytes(request) {
+    return checked(() => Buffer.from(this.#native.window(Buffer.from(request.buffer, request.byteOffset, request.byteLength))));
+  }
+
   async windowAsync(request) {
     try {
       return value(await this.#native.windowAsync(this.#requests.encode(request)));

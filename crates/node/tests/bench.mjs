@@ -70,8 +70,8 @@ async function milliseconds(work) {
 
 const tokens = (messages) => messages.reduce((sum, { content }) => sum + content.length / 4 + 3, 0);
 const rust = library(process.argv[2]);
-const [session, adapted] = [new Session({ window: WINDOW }), new Session({ window: WINDOW })];
-const taken = { Rust: [], trimtab: [], 'trimtab/langchain': [], trimMessages: [] };
+const [session, ofBytes, adapted] = Array.from({ length: 3 }, () => new Session({ window: WINDOW }));
+const taken = { Rust: [], 'trimtab, bytes': [], 'trimtab, objects': [], 'trimtab/langchain': [], trimMessages: [] };
 let size;
 const steps = [...grown(rows(MESSAGES))];
 // An agent keeps its messages, and adds to them.
@@ -83,7 +83,9 @@ for (const step of steps) {
   const messages = hosted.slice(0, step.length);
   const trim = () => trimMessages(messages, { maxTokens: WINDOW, strategy: 'last', tokenCounter: tokens });
   taken.Rust.push(await rust.call(encoded));
-  taken.trimtab.push(await milliseconds(() => session.window(request)));
+  const bytes = Buffer.from(encoded);
+  taken['trimtab, bytes'].push(await milliseconds(() => ofBytes.windowBytes(bytes)));
+  taken['trimtab, objects'].push(await milliseconds(() => session.window(request)));
   taken['trimtab/langchain'].push(await milliseconds(() => fitted(adapted, { messages })));
   taken.trimMessages.push(await milliseconds(trim));
   size = encoded.length;

@@ -131,6 +131,15 @@ test('windows have the bytes of the library', (context) => {
   context.diagnostic(`${compared} windows have the bytes of the library`);
 });
 
+test('a request as bytes has the same window', () => {
+  const body = request(12, LINE.repeat(600));
+  const options = { session: 's', window: 20_000, max_output: 1_000 };
+  const bytes = new Session(options).windowBytes(new TextEncoder().encode(JSON.stringify(body)));
+  const refs = (value) => JSON.stringify(value).replace(/[a-z2-7]{16}/g, 'REF');
+  assert.equal(refs(JSON.parse(bytes)), refs(new Session(options).window(body)));
+  assert.throws(() => new Session(options).windowBytes(new TextEncoder().encode('{')), { code: 'bad-input' });
+});
+
 test('a row that is changed in place is sent as it is now', () => {
   const session = new Session({ window: 20_000 });
   const body = request(3, 'short');
