@@ -49,7 +49,8 @@ export class Session {
   }
 
   windowBytes(request) {
-    return checked(() => Buffer.from(this.#native.window(Buffer.from(request.buffer, request.byteOffset, request.byteLength))));
+    const bytes = Buffer.from(request.buffer, request.byteOffset, request.byteLength);
+    return checked(() => Buffer.from(this.#native.window(bytes)));
   }
 
   async windowAsync(request) {
