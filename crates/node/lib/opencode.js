@@ -7,7 +7,7 @@ import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 
 import { HostRows, callRow, orUnchanged, outputRow, recordUsage, recovers, rowText } from './hosts.js';
-import { Session } from './index.js';
+import { Session, TrimtabError } from './index.js';
 
 /** The window of a model, in tokens, if opencode does not know it. */
 const WINDOW = 200_000;
@@ -23,7 +23,7 @@ function storeFolder() {
 /** The windows that providers named when they refused a request, by model. */
 function learnedWindows() {
   try {
-    return JSON.parse(readFileSync(learnedFile(), 'utf8'));
+    return JSON.parse(readFileSync(learnedFile(), 'utf8')) ?? {};
   } catch {
     return {};
   }
@@ -67,8 +67,9 @@ export const TrimtabPlugin = async ({ client } = {}) => {
       // opencode ends the turn with the error; the window of the next one is smaller.
       const session = sessionOf(sessionID);
       recovers(session, { statusCode: 400, ...error.data });
-      const { window } = session.usage();
-      if (!window || window === windows.get(sessionID)) return;
+      const window = windowOf(session);
+      // Only a limit that the error named is below the window that we knew.
+      if (!(window < sessions.get(sessionID).window)) return;
       windows.set(sessionID, window);
       sessions.set(sessionID, { window, session });
       if (models.has(sessionID)) keepWindow(models.get(sessionID), window);
@@ -92,6 +93,16 @@ export const TrimtabPlugin = async ({ client } = {}) => {
 };
 
 export default TrimtabPlugin;
+
+/** The window that a session keeps to. */
+function windowOf(session) {
+  try {
+    return session.usage().window;
+  } catch (own) {
+    if (own instanceof TrimtabError) return undefined;
+    throw own;
+  }
+}
 
 /** The smallest of the known windows; none if none is known. */
 function smallest(...windows) {

@@ -48,6 +48,9 @@ fn package_folder(name: &str) -> Result<PathBuf, Box<dyn Error>> {
             concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"),
         ])
         .output()?;
+    if !cargo.status.success() {
+        return Err(String::from_utf8_lossy(&cargo.stderr).into());
+    }
     let metadata: Value = serde_json::from_slice(&cargo.stdout)?;
     let packages = metadata.get("packages").and_then(Value::as_array);
     let mut packages = packages.into_iter().flatten();
@@ -55,7 +58,9 @@ fn package_folder(name: &str) -> Result<PathBuf, Box<dyn Error>> {
         .find(|package| package.get("name").is_some_and(|found| found == name))
         .and_then(|package| package.get("manifest_path")?.as_str());
     let folder = manifest.and_then(|manifest| Path::new(manifest).parent());
-    Ok(folder.ok_or("cargo metadata does not list it")?.to_owned())
+    Ok(folder
+        .ok_or_else(|| format!("cargo metadata does not list {name}"))?
+        .to_owned())
 }
 
 /// The source files below a folder.

@@ -24,7 +24,7 @@ const FORMS: [&str; 10] = [
     "atif.json",
 ];
 
-const PRESETS: [&str; 7] = [
+pub(crate) const PRESETS: [&str; 7] = [
     "steady",
     "refs",
     "checkpoint",

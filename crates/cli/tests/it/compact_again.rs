@@ -4,17 +4,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use crate::compact::PRESETS;
 use crate::run::Home;
-
-const PRESETS: [&str; 7] = [
-    "steady",
-    "refs",
-    "checkpoint",
-    "turns",
-    "archive",
-    "retention",
-    "none",
-];
 
 /// A way to write a conversation as a file.
 type WriteLog = fn(&[Value]) -> String;

@@ -9,7 +9,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout};
 use trimtab_model::work::{CancelFlag, with_cancel};
 
-use crate::resources::memory_budget::WAIT_FOR_MEMORY;
+use crate::resources::memory_budget::{Reservation, WAIT_FOR_MEMORY};
 
 /// Why work has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub(crate) fn worker_permits() -> Arc<Semaphore> {
     Arc::new(Semaphore::new(2 * processors))
 }
 
-/// Permission to work now, on a processor that others leave free.
+/// The right to work now: as many requests have one as the processors can serve.
 pub(crate) struct WorkTurn {
     _permit: Option<OwnedSemaphorePermit>,
     /// What is left of the time for the work.
@@ -81,20 +81,21 @@ impl WorkTurn {
     }
 }
 
-/// A turn that begins with what the work needs, such as memory: `take` tries to take it. None if
-/// others do not free it within a short time.
-pub(crate) async fn turn_with(
+/// A turn together with memory: `memory` grows to `bytes`. None if others do not free enough within
+/// a short time.
+pub(crate) async fn turn_with_memory(
     turns: &Arc<Semaphore>,
     limit: Duration,
-    mut take: impl FnMut() -> bool,
+    memory: &mut Reservation,
+    bytes: usize,
 ) -> Option<WorkTurn> {
     let began = Instant::now();
     loop {
         let turn = WorkTurn::wait(turns, limit.saturating_sub(began.elapsed())).await;
-        if take() {
+        if memory.grow_to(bytes) {
             return Some(turn);
         }
-        // The permit goes back: others can work, and free what is missing.
+        // The permit goes back: others can work, and free the memory that is missing.
         drop(turn);
         if began.elapsed() >= WAIT_FOR_MEMORY {
             return None;

@@ -154,9 +154,8 @@ async fn plan_body(
     // it is short, the request passes unchanged, which needs none.
     let (mut memory, needed) = (context.reservation(), job.find_known_prefix());
     let turns = &context.shared.turns;
-    let Some(turn) =
-        deadline::turn_with(turns, limits.plan_time(), || memory.grow_to(needed)).await
-    else {
+    let turn = deadline::turn_with_memory(turns, limits.plan_time(), &mut memory, needed).await;
+    let Some(turn) = turn else {
         return Err(Unmanaged::failed("memory"));
     };
     let planning = deadline::run_within(turn.time_left, move || {

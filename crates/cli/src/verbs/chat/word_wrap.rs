@@ -1,5 +1,7 @@
 //! Breaks streamed text between words, so that the terminal breaks none.
 
+use unicode_width::UnicodeWidthChar as _;
+
 use crate::ui::style::TextStyle;
 
 /// Pieces of text, each in one style.
@@ -48,7 +50,7 @@ impl WordWrap {
                 Some((last, word)) if *last == look => word.push(c),
                 _ => self.word.push((look, c.into())),
             }
-            let columns = columns(c);
+            let columns = c.width().unwrap_or(0);
             self.word_width += columns;
             // Languages with wide characters have no spaces, and a word that fills a row is broken
             // in any case. Neither waits for its end.
@@ -94,23 +96,6 @@ impl WordWrap {
         }
         let word = std::mem::take(&mut self.word);
         std::iter::once(before).chain(word).collect()
-    }
-}
-
-/// The columns of a character on a terminal.
-fn columns(c: char) -> usize {
-    match c {
-        '\u{1100}'..='\u{115f}'
-        | '\u{2e80}'..='\u{a4cf}'
-        | '\u{ac00}'..='\u{d7a3}'
-        | '\u{f900}'..='\u{faff}'
-        | '\u{fe30}'..='\u{fe6f}'
-        | '\u{ff00}'..='\u{ff60}'
-        | '\u{1f300}'..='\u{1faff}'
-        | '\u{20000}'..='\u{3fffd}' => 2,
-        // Marks that combine with the character before them.
-        '\u{300}'..='\u{36f}' | '\u{200b}'..='\u{200d}' | '\u{fe00}'..='\u{fe0f}' => 0,
-        _ => 1,
     }
 }
 
