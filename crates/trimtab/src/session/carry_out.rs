@@ -1,28 +1,17 @@
 //! Executes plans and steps: stores, writes the journal, reports events.
 
-use std::collections::HashSet;
-use std::sync::Arc;
-
 use trimtab_engine::journal::JournalEntry;
 use trimtab_engine::plan::{Plan, PlanReason};
 use trimtab_engine::planner::{
     self, CallConditions, CompactionDraft, ConversationState, Ladder, MediaPlace, Misfit, NextStep,
     PlanStep, PriceCliff, TokenRates,
 };
-use trimtab_engine::view::tools::ToolNames;
+use trimtab_model::Ref;
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Message, RawJson, Ref};
-use trimtab_store::{LineRange, OutputForm, Put};
+use trimtab_store::Put;
 use trimtab_wire::catalogue::Prices;
 
-use super::readable::{EarlierRefs, earlier_messages, read_calls, readable, stands_for_messages};
 use super::{PendingSummary, Session, SessionError, SessionEvent, SessionEventKind};
-
-/// Media type of messages that a compaction replaced.
-const ROUNDS: &str = "application/vnd.trimtab.messages+json";
-
-/// The maximum of lines at the end of stored messages that are searched for refs.
-const LISTED_LINES: u64 = 400;
 
 /// How a ladder ended.
 pub(super) enum LadderOutcome {
@@ -204,91 +193,6 @@ impl Session {
             plan,
             SessionEvent::new(SessionEventKind::Trimmed, reason.clone()),
         )
-    }
-
-    /// Stores the messages that a draft replaces, so that a ref can retrieve them.
-    pub(super) fn store_replaced(&self, draft: &mut CompactionDraft) -> Result<(), SessionError> {
-        let replaced: Vec<_> = draft.replaced().collect();
-        if let Some(stored) = self.store_messages(&replaced)? {
-            draft.stored_at(stored);
-        }
-        Ok(())
-    }
-
-    /// Stores removed messages; none if there are none. Their text ends with the refs of what was
-    /// cut in them, and of all messages removed earlier. So everything can be found from the newest
-    /// ref in the window by reading one list, and that of the messages that the text was in.
-    fn store_messages(&self, gone: &[&Arc<Message>]) -> Result<Option<Ref>, SessionError> {
-        if gone.is_empty() {
-            return Ok(None);
-        }
-        let messages = RawJson::of(&gone);
-        let mut text = readable(gone);
-        text.push_str(&self.refs_of_earlier(gone)?.lines());
-        let call = format!("compaction-{}", self.projection.log().len());
-        let put = Put::new(&call, messages.as_str()).media_type(ROUNDS);
-        let stored = self.store.put(&self.id, put.text(&text))?;
-        Ok(Some(self.as_shown_ref(stored)))
-    }
-
-    /// The refs of what was removed before `gone`, each once: those in its outputs and in our own
-    /// messages, and the messages listed behind these. Outputs listed there are not repeated, or
-    /// the lists would grow with every output of the session.
-    fn refs_of_earlier(&self, gone: &[&Arc<Message>]) -> Result<EarlierRefs, SessionError> {
-        let (mut earlier, mut known) = (EarlierRefs::default(), HashSet::new());
-        for message in gone {
-            // Only cut outputs: the others are in the stored messages in full.
-            let trimmed = message.outputs().filter(|output| output.trimmed);
-            let stored = trimmed.filter_map(|output| output.stored.as_ref());
-            earlier
-                .outputs
-                .extend(stored.map(|stored| stored.id().to_owned()));
-        }
-        // The newest first: its list contains those of all before it, which need not be read.
-        let ours = gone.iter().rev().filter(|gone| stands_for_messages(gone));
-        for id in ours.flat_map(|message| read_calls(&message.text()).into_iter().rev()) {
-            if !known.insert(id.clone()) {
-                continue;
-            }
-            let Some(behind) = self.messages_before(&id)? else {
-                earlier.outputs.push(id);
-                continue;
-            };
-            earlier.messages.push(id);
-            let new = behind.into_iter().filter(|id| known.insert(id.clone()));
-            earlier.messages.extend(new);
-        }
-        let mut listed = HashSet::new();
-        earlier.outputs.retain(|id| listed.insert(id.clone()));
-        Ok(earlier)
-    }
-
-    /// The refs of earlier messages at the end of stored messages; none if something else is stored
-    /// under `id`.
-    fn messages_before(&self, id: &str) -> Result<Option<Vec<String>>, SessionError> {
-        let metadata = match self.store.metadata(&self.id, id) {
-            // The id comes from a text, so it can be one that the store never had.
-            Err(error) if error.is_not_found() => return Ok(None),
-            metadata => metadata?,
-        };
-        if metadata.labels.media_type != ROUNDS {
-            return Ok(None);
-        }
-        let stored = self.store.open(&self.id, id, OutputForm::Text)?;
-        // The list is at the end, and the messages before it can be long.
-        let offset = stored.line_count().saturating_sub(LISTED_LINES);
-        let read = stored.lines(LineRange::new(offset, LISTED_LINES))?;
-        let lines = read.lines.iter();
-        let listed = lines.flat_map(|line| earlier_messages(&String::from_utf8_lossy(&line.bytes)));
-        Ok(Some(listed.collect()))
-    }
-
-    /// A ref as it is shown to the model.
-    pub(super) fn as_shown_ref(&self, stored: Ref) -> Ref {
-        match self.setup.retrieval {
-            Some(names) if names != ToolNames::default() => stored.read_with(names.read),
-            _ => stored,
-        }
     }
 
     /// Executes a plan and reports it; a plan that would not help is reported too.

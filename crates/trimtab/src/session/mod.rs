@@ -18,6 +18,7 @@ mod fork;
 mod pending;
 mod readable;
 mod ready;
+mod removed_messages;
 mod setup;
 mod signed_reasoning;
 mod stored;

@@ -5,75 +5,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use trimtab_model::marks::{is_mark, sent_name};
-use trimtab_model::{ExtraFields, Media, MediaKind, Message, MessageKind, Part, RawJson};
-
-/// The number of refs per line of a list.
-const REFS_PER_LINE: usize = 40;
-/// The beginning of a line that lists the refs of outputs that were cut earlier.
-const EARLIER_OUTPUTS: &str = "[trimtab: what was left out before is behind ";
-/// The beginning of a line that lists the refs of messages that were removed earlier.
-const EARLIER_MESSAGES: &str = "[trimtab: earlier messages are behind ";
-/// The text before a ref in the call that reads it.
-const REF_ARGUMENT: &str = "\"ref_id\":\"";
-
-/// True for a message of ours that represents others.
-pub(super) fn stands_for_messages(message: &Message) -> bool {
-    matches!(
-        message.meta.kind,
-        Some(MessageKind::Summary | MessageKind::Note | MessageKind::ToolSummary)
-    )
-}
-
-/// The refs of the retrieval calls in `text`.
-pub(super) fn read_calls(text: &str) -> Vec<String> {
-    let behind = text.split(REF_ARGUMENT).skip(1);
-    let ids = behind.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned()));
-    // A text can contain anything, and only these characters are in ids.
-    ids.filter(|id| is_ref(id)).collect()
-}
-
-fn is_ref(text: &str) -> bool {
-    !text.is_empty()
-        && text
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
-}
-
-/// The refs of what was removed before the messages that are removed now.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct EarlierRefs {
-    /// Outputs that these messages showed in part or not at all.
-    pub(super) outputs: Vec<String>,
-    /// All messages that were removed before.
-    pub(super) messages: Vec<String>,
-}
-
-impl EarlierRefs {
-    /// The lines that list them; empty if there are none. Those of messages are last, where
-    /// [`earlier_messages`] finds them.
-    pub(super) fn lines(&self) -> String {
-        let mut lines = String::new();
-        let lists = [
-            (EARLIER_OUTPUTS, &self.outputs),
-            (EARLIER_MESSAGES, &self.messages),
-        ];
-        for (beginning, refs) in lists {
-            for refs in refs.chunks(REFS_PER_LINE) {
-                // Writing into a String cannot fail.
-                let _ = writeln!(lines, "{beginning}{}]", refs.join(", "));
-            }
-        }
-        lines
-    }
-}
-
-/// The refs of earlier messages in such a line; none for any other line.
-pub(super) fn earlier_messages(line: &str) -> Vec<String> {
-    let list = line.trim_end().strip_prefix(EARLIER_MESSAGES);
-    let list = list.and_then(|list| list.strip_suffix(']'));
-    let ids = list.into_iter().flat_map(|list| list.split(", "));
-    ids.filter(|id| is_ref(id)).map(str::to_owned).collect()
-}
+use trimtab_model::{ExtraFields, Media, MediaKind, Message, Part, RawJson};
 
 /// Fields that say nothing about a message.
 const SILENT_FIELDS: [&str; 1] = ["cache_control"];

@@ -269,7 +269,7 @@ impl Reductions<'_, '_> {
         hidden: &HashSet<usize>,
         interest: &mut NameInterest,
     ) -> BlockContents {
-        let (earlier, mut words) = block::read(self.survey.slots);
+        let (mut earlier, mut words) = block::read(self.survey.slots);
         let slots = self.survey.slots.iter().enumerate();
         let (gone, stays): (Vec<_>, Vec<_>) = slots.partition(|(at, _)| hidden.contains(at));
         words.extend(
@@ -280,6 +280,7 @@ impl Reductions<'_, '_> {
         let shown: HashSet<usize> = shown.collect();
         let in_bytes = |tokens: u64| usize::try_from(tokens).unwrap_or(usize::MAX);
         let bytes = in_bytes(self.block * BLOCK_BYTES_PER_TOKEN);
+        earlier.fit(bytes);
         let words_bytes = percent(
             self.block * BLOCK_BYTES_PER_TOKEN,
             self.settings.words_percent,

@@ -1,6 +1,7 @@
 //! A call costs what is new: one more call of a long session takes as much work as one of a
 //! short session, under every preset. Work is counted (`model::work`), not timed.
 
+mod refs_in_window;
 mod talk;
 
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use trimtab::engine::compaction::answer::SummaryEnding;
 use trimtab::engine::policy::Policy;
-use trimtab::model::{Call, Dialect, Message, Usage};
+use trimtab::model::{Call, Dialect, Message, Output, Usage};
 use trimtab::session::{Limits, Moment, Session, Setup, SummariserAnswer};
 use trimtab::store::{MemoryStore, SessionId};
 
@@ -32,6 +32,8 @@ impl Room {
 
 /// A session that makes one call after another.
 pub(super) struct Talk {
+    #[allow(dead_code, reason = "the benchmark does not read it")]
+    pub(super) store: Arc<MemoryStore>,
     session: Session,
     rounds: usize,
 }
@@ -50,8 +52,12 @@ impl Talk {
         };
         let id = SessionId::new("growth").expect("a name");
         let store = Arc::new(MemoryStore::new());
-        let session = Session::open(store, id, setup).expect("a session");
-        let mut talk = Self { session, rounds: 0 };
+        let session = Session::open(store.clone(), id, setup).expect("a session");
+        let mut talk = Self {
+            store,
+            session,
+            rounds: 0,
+        };
         talk.admit(Message::user("Port the service to the new API."));
         talk
     }
@@ -77,8 +83,8 @@ impl Talk {
     pub(super) fn call(&mut self) -> usize {
         let round = self.rounds;
         self.rounds += 1;
-        let id = format!("call_{round}");
-        let arguments = format!("{{\"path\":\"src/module_{round}/handler.rs\"}}");
+        let id = format!("call_{round:05}");
+        let arguments = format!("{{\"path\":\"src/module_{round:05}/handler.rs\"}}");
         let asks = Message::assistant("next").with_call(Call::new(&id, "read_file", arguments));
         self.admit(asks);
         self.pass(Moment::AfterAnswer);
@@ -95,6 +101,13 @@ impl Talk {
         self.session.record(&usage).expect("it is recorded");
         self.session.events();
         messages
+    }
+
+    /// The texts of the current window.
+    #[allow(dead_code, reason = "the benchmark does not read them")]
+    pub(super) fn window(&mut self) -> Vec<String> {
+        let window = self.session.window().expect("it is valid");
+        window.messages().map(|message| shown(message)).collect()
     }
 
     fn admit(&mut self, message: Message) {
@@ -117,8 +130,15 @@ impl Talk {
     }
 }
 
+/// What a message says, and what its outputs show.
+fn shown(message: &Message) -> String {
+    let outputs = message.outputs().map(Output::text);
+    outputs.fold(message.text().into_owned(), |text, output| text + &output)
+}
+
 /// What a tool gives back: two long outputs, then a short one. A hundred of them are more than
-/// any preset leaves as they are.
+/// any preset leaves as they are. Numbers have a fixed width, so that late outputs are as long
+/// as early ones: longer ones would fill the window in fewer rounds.
 fn output(round: usize) -> String {
     let lines = if round % 3 == 2 { 10 } else { 90 };
     let mut text = String::new();
@@ -126,7 +146,7 @@ fn output(round: usize) -> String {
         // Writing into a String cannot fail.
         let _ = writeln!(
             text,
-            "    let item_{line} = lookup(\"key-{round}-{line}\")?;"
+            "    let item_{line} = lookup(\"key-{round:05}-{line}\")?;"
         );
     }
     text
