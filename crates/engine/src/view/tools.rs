@@ -9,7 +9,7 @@ pub const READ: &str = "tool_output_cache";
 pub const GREP: &str = "tool_output_cache_grep";
 
 /// What follows the name of a tool in the calls that our texts contain.
-const FIRST_ARGUMENT: &str = "({\"ref_id\":\"";
+pub(super) const FIRST_ARGUMENT: &str = "({\"ref_id\":\"";
 
 /// The names of the two tools in one conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -76,12 +76,12 @@ proptest! {
         log in stored_history(),
         tokens in 0..3_000u64,
     ) {
-        let made = summarise(&log, &TextBudget::new(tokens, &bytes));
+        let made = summarise(&log, false, &TextBudget::new(tokens, &bytes));
         prop_assert!(bytes(&made.text) <= tokens);
         prop_assert!(!made.text.contains('<'));
         let whole: u64 = log.iter().map(weigh).sum();
         prop_assert!(made.text.is_empty() || bytes(&made.text) < whole);
-        prop_assert_eq!(made, summarise(&log, &TextBudget::new(tokens, &bytes)));
+        prop_assert_eq!(made, summarise(&log, false, &TextBudget::new(tokens, &bytes)));
     }
 
     #[test]
@@ -97,7 +97,7 @@ proptest! {
             }
             replaced.extend(step);
             replaced.push(Message::assistant("filler ".repeat(600)));
-            summary = summarise(&replaced, &TextBudget::new(tokens, &bytes)).text;
+            summary = summarise(&replaced, false, &TextBudget::new(tokens, &bytes)).text;
             prop_assert!(bytes(&summary) <= tokens);
             prop_assert!(summary.contains("GOAL: port the parser to bytes"), "{n}: {summary}");
         }

@@ -137,3 +137,27 @@ fn output_of_a_protected_tool_stays_whole_in_a_rewrite() {
     let mut outputs = window.messages().flat_map(|message| message.outputs());
     assert!(outputs.any(|output| output.text() == pinned));
 }
+
+/// A model may read stored outputs again and again. Its old reads must not pile up in the window.
+#[test]
+fn old_reads_of_stored_outputs_leave_the_window_in_a_rewrite() {
+    let mut session = open(WINDOW, 4);
+    for number in 0..120 {
+        let id = format!("c{number}");
+        let tool = ["tool_output_cache", "read"][number % 2];
+        let arguments = format!("{{\"ref_id\": \"part{number}\"}}");
+        let call = Message::assistant("").with_call(Call::new(&id, tool, arguments));
+        session.admit(call).unwrap();
+        let line = |at: usize| format!("line {at} of part {number}: {}\n", at * 7919 % 1000);
+        let lines: String = (0..60).map(line).collect();
+        session.admit(Message::output(&id, lines)).unwrap();
+        session.check(Moment::BeforeCall).unwrap();
+        session.ready().unwrap();
+    }
+    let window = session.window().unwrap();
+    let calls = window.messages().flat_map(|message| message.calls());
+    let reads = calls.filter(|call| call.name == "tool_output_cache");
+    let reads: Vec<&str> = reads.map(|call| call.id.as_str()).collect();
+    assert!(reads.contains(&"c118"), "{reads:?}");
+    assert!(reads.len() < 30, "{} reads stay: {reads:?}", reads.len());
+}

@@ -8,7 +8,7 @@ use trimtab_model::{Message, Output, Part, Ref};
 use super::MissingFact;
 use crate::facts::{self, Fact, FactKind};
 use crate::view::figures::{first_bytes, last_bytes};
-use crate::view::placeholder::without_markers;
+use crate::view::placeholder::{is_about_refs, looks_like_ref, without_markers};
 
 /// The bytes of all outputs together that are read: searching for facts must cost less than reading
 /// the conversation did. The rest can be retrieved by its ref.
@@ -72,6 +72,11 @@ impl<'m> GatheredFacts<'m> {
         };
         for part in &message.parts {
             match part {
+                Part::Text(text) if place == FactSource::Summary => {
+                    let lines = text.text.lines().filter(|line| !is_about_refs(line));
+                    lines.for_each(|line| self.extract(line));
+                    self.count_part(at, place, None);
+                }
                 Part::Text(text) => {
                     self.extract(&text.text);
                     if place == FactSource::User {
@@ -121,6 +126,10 @@ impl<'m> GatheredFacts<'m> {
     fn count_part(&mut self, at: usize, place: FactSource, stored: Option<&'m Ref>) {
         let listing = self.part.len() > LISTING;
         for (fact, in_error) in self.part.drain(..) {
+            // Refs come from our own markers, and from the calls that read them.
+            if place != FactSource::User && looks_like_ref(fact.text) {
+                continue;
+            }
             let weight = fact_weight(fact.kind, place, in_error);
             let rare = !listing && place == FactSource::Output;
             match self.seen.entry(fact.text) {

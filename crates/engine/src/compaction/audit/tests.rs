@@ -157,3 +157,22 @@ fn coverage_is_data() {
     assert_eq!(serde_json::from_str::<Coverage>(&json).unwrap(), coverage);
     assert!((coverage.ratio() - 0.75).abs() < 1e-9);
 }
+
+#[test]
+fn refs_and_our_own_lines_in_an_earlier_summary_are_no_facts() {
+    let summary = "Ported src/login.rs (g3s547t6mpwjndmj).\n\
+        [48 messages in full: tool_output_cache({\"ref_id\":\"wcc5jrxr7abcdefg\"})]\n\
+        Read them with: trimtab output read --session job-7731 --store /srv/kept_outputs REF";
+    let log = [
+        Message::user(summary).with_kind(MessageKind::Summary),
+        call("c1", r#"{"ref_id":"t2zmisg7o6xrb5sf"}"#),
+    ];
+    let audit = audit(&log, &[]);
+    let facts: Vec<&str> = audit.missing.iter().map(|fact| fact.text).collect();
+    assert!(facts.contains(&"src/login.rs"), "{facts:?}");
+    let ours = ["g3s547t6mpwjndmj", "wcc5jrxr7abcdefg", "t2zmisg7o6xrb5sf"];
+    let ours = ours.into_iter().chain(["job-7731", "/srv/kept_outputs"]);
+    for text in ours {
+        assert!(!facts.iter().any(|fact| fact.contains(text)), "{facts:?}");
+    }
+}

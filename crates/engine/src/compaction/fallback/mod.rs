@@ -27,19 +27,21 @@ use section::{SectionTitle, SummarySection};
 pub(crate) const OPENING: &str = "[Summary made without a model]";
 
 /// The percentage of each section, in addition to what earlier sections left; the rest is for the
-/// facts.
-const SHARES: [(SectionTitle, u64); 8] = [
-    (SectionTitle::FirstRequest, 10),
-    (SectionTitle::UserMessages, 15),
-    (SectionTitle::Words, 25),
-    (SectionTitle::OpenWork, 5),
-    (SectionTitle::Errors, 5),
-    (SectionTitle::Files, 6),
-    (SectionTitle::Runs, 11),
-    (SectionTitle::Earlier, 7),
+/// facts. The second figure is for messages that contain a summary by a model: it may represent
+/// hundreds of rounds, and nothing else does.
+const SHARES: [(SectionTitle, u64, u64); 8] = [
+    (SectionTitle::FirstRequest, 10, 6),
+    (SectionTitle::Earlier, 0, 40),
+    (SectionTitle::UserMessages, 15, 12),
+    (SectionTitle::Words, 25, 16),
+    (SectionTitle::OpenWork, 5, 4),
+    (SectionTitle::Errors, 5, 4),
+    (SectionTitle::Files, 6, 3),
+    (SectionTitle::Runs, 11, 5),
 ];
 
-/// Summarises the `replaced` messages, within `budget` and smaller than they are.
+/// Summarises the `replaced` messages, within `budget` and smaller than they are. If the task is
+/// kept, no first request is among them.
 ///
 /// ```
 /// use trimtab_engine::compaction::{fallback, text_budget::TextBudget};
@@ -51,12 +53,16 @@ const SHARES: [(SectionTitle, u64); 8] = [
 ///     Message::output("c", "error: missing header\n".repeat(50)),
 /// ];
 /// let bytes = |text: &str| text.len() as u64;
-/// let made = fallback::summarise(&replaced, &TextBudget::new(800, &bytes));
+/// let made = fallback::summarise(&replaced, false, &TextBudget::new(800, &bytes));
 /// assert!(made.text.contains("Never edit the fixtures."));
 /// assert!(made.text.contains("bash(make)") && made.text.len() <= 800);
 /// ```
-pub fn summarise<M: Borrow<Message>>(replaced: &[M], budget: &TextBudget<'_>) -> TextWithRefs {
-    let replaced = ReplacedMessages::new(replaced);
+pub fn summarise<M: Borrow<Message>>(
+    replaced: &[M],
+    task_is_kept: bool,
+    budget: &TextBudget<'_>,
+) -> TextWithRefs {
+    let replaced = ReplacedMessages::new(replaced, task_is_kept);
     // A summary must be smaller than what it replaces.
     let room = budget.with(budget.tokens.min(weight_below(&replaced.messages, budget)));
     let mut tokens = room.tokens;
@@ -75,7 +81,9 @@ fn summary_within(replaced: &ReplacedMessages<'_>, budget: &TextBudget<'_>) -> T
     let mut left = budget.tokens.saturating_sub(budget.weight(OPENING) + 1);
     let mut unused = 0;
     let mut sections = Vec::new();
-    for (title, percent) in SHARES {
+    let continues = !replaced.model_summaries().is_empty();
+    for (title, alone, continued) in SHARES {
+        let percent = if continues { continued } else { alone };
         let share = budget
             .share(percent)
             .tokens

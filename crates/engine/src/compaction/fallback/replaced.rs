@@ -6,9 +6,10 @@ use trimtab_model::rounds::{self, PartPosition};
 use trimtab_model::{Call, Message, Output, Part};
 
 use super::OPENING;
-use super::section::{SectionTitle, SummarySection, head_of, items};
+use super::section::{SectionTitle, SummarySection, head_and_tail_of, items};
 use crate::compaction::audit::without_block;
 use crate::compaction::text_budget::TextBudget;
+use crate::view::placeholder::is_about_refs;
 
 pub(super) struct ReplacedMessages<'m> {
     pub(super) messages: Vec<&'m Message>,
@@ -16,10 +17,12 @@ pub(super) struct ReplacedMessages<'m> {
     pub(super) calls: Vec<(&'m Call, Option<&'m Output>)>,
     /// The earlier summaries and retained texts among them.
     earlier_summaries: Vec<Cow<'m, str>>,
+    /// True if the task stays in the window, before them.
+    pub(super) task_is_kept: bool,
 }
 
 impl<'m> ReplacedMessages<'m> {
-    pub(super) fn new<M: Borrow<Message>>(replaced: &'m [M]) -> Self {
+    pub(super) fn new<M: Borrow<Message>>(replaced: &'m [M], task_is_kept: bool) -> Self {
         let messages: Vec<&Message> = replaced.iter().map(Borrow::borrow).collect();
         let part =
             |position: PartPosition| messages.get(position.message)?.parts.get(position.part);
@@ -34,6 +37,7 @@ impl<'m> ReplacedMessages<'m> {
             calls,
             earlier_summaries: carried.map(|message| message.text()).collect(),
             messages,
+            task_is_kept,
         }
     }
 
@@ -52,14 +56,22 @@ impl<'m> ReplacedMessages<'m> {
         items.into_iter()
     }
 
-    /// The text of earlier summaries of another form, and what ours kept of such.
-    pub(super) fn earlier(&self, budget: &TextBudget<'_>) -> SummarySection {
+    /// The text of earlier summaries of another form, and what ours kept of such. The refs that they
+    /// name are at the end of the stored messages.
+    pub(super) fn model_summaries(&self) -> String {
         let others = self.earlier_summaries.iter().filter(|text| !is_ours(text));
         let others = others.map(|text| without_block(text));
         let said = self.earlier_items(SectionTitle::Earlier).chain(others);
-        let said: Vec<String> = said.filter(|text| !text.trim().is_empty()).collect();
-        let head = head_of(&said.join("\n"), SectionTitle::Earlier, budget);
-        SummarySection::newest(SectionTitle::Earlier, [head], budget)
+        let said: Vec<String> = said.collect();
+        let lines = said.iter().flat_map(|text| text.trim().lines());
+        let lines: Vec<&str> = lines.filter(|line| !is_about_refs(line)).collect();
+        lines.join("\n")
+    }
+
+    pub(super) fn earlier(&self, budget: &TextBudget<'_>) -> SummarySection {
+        let title = SectionTitle::Earlier;
+        let kept = head_and_tail_of(&self.model_summaries(), title, budget);
+        SummarySection::newest(title, [kept], budget)
     }
 }
 

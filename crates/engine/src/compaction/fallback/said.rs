@@ -32,8 +32,10 @@ impl ReplacedMessages<'_> {
     pub(super) fn first_request(&self, budget: &TextBudget<'_>) -> SummarySection {
         let title = SectionTitle::FirstRequest;
         let first = self.earlier_items(title).next().or_else(|| {
-            // After an earlier summary, the first message here is not the first request.
-            let mut said = self.user_messages().filter(|_| !self.has_summary());
+            // After an earlier summary or a kept task, the first message here is not the first
+            // request.
+            let is_first = !self.has_summary() && !self.task_is_kept;
+            let mut said = self.user_messages().filter(|_| is_first);
             said.next().map(|message| message.text().into_owned())
         });
         let head = first.map(|first| head_of(&first, title, budget));

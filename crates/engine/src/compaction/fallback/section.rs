@@ -31,6 +31,9 @@ impl SectionTitle {
     }
 }
 
+/// Marks left out lines.
+const GAP: &str = "\u{2026}";
+
 /// A title and its items.
 #[derive(Clone, Debug)]
 pub(super) struct SummarySection {
@@ -82,6 +85,42 @@ pub(super) fn head_of(text: &str, title: SectionTitle, budget: &TextBudget<'_>) 
     let as_long = |text: &str| budget.weight(&as_item(text));
     let budget = TextBudget::new(budget.tokens.saturating_sub(around), &as_long);
     budget.head(text).trim_end().to_owned()
+}
+
+/// The first and the last lines of `text` that fit as the only item: a summary begins with the task,
+/// and ends with what is newest. Cuts within a line only if its first line does not fit.
+pub(super) fn head_and_tail_of(text: &str, title: SectionTitle, budget: &TextBudget<'_>) -> String {
+    let around = budget.weight(title.line()) + 4;
+    let mut left = budget.tokens.saturating_sub(around);
+    if budget.weight(&as_item(text)) <= left {
+        return text.to_owned();
+    }
+    left = left.saturating_sub(budget.weight(GAP) + 1);
+    let lines: Vec<&str> = text.trim().lines().collect();
+    let takes = |line: &&str| budget.weight(&as_item(line)) + 1;
+    let mut fit = |line: &&str| {
+        let rest = left.checked_sub(takes(line));
+        left = rest.unwrap_or(left);
+        rest.is_some()
+    };
+    // In turn from both ends, until a line does not fit.
+    let (mut head, mut tail) = (0, lines.len());
+    while head < tail {
+        if !lines.get(head).is_some_and(&mut fit) {
+            break;
+        }
+        head += 1;
+        if head == tail || !lines.get(tail - 1).is_some_and(&mut fit) {
+            break;
+        }
+        tail -= 1;
+    }
+    if head == 0 {
+        return head_of(text, title, budget);
+    }
+    let (first, last) = (lines.get(..head), lines.get(tail..));
+    let kept = [first.unwrap_or_default(), &[GAP], last.unwrap_or_default()];
+    kept.concat().join("\n")
 }
 
 /// An item on its own line. Its further lines are indented, so that none looks like a title or an

@@ -6,7 +6,7 @@ fn bytes(text: &str) -> u64 {
 }
 
 fn made(replaced: &[Message], tokens: u64) -> TextWithRefs {
-    summarise(replaced, &TextBudget::new(tokens, &bytes))
+    summarise(replaced, false, &TextBudget::new(tokens, &bytes))
 }
 
 fn stored(id: &str, text: &str, is_error: bool) -> Message {
@@ -188,4 +188,54 @@ fn markers_are_neither_errors_nor_facts() {
         assert!(!text.contains(ours), "{ours} in\n{text}");
     }
     assert!(text.contains("src/kept_7.rs"), "{text}");
+}
+
+/// A summary by a model, and a few rounds behind it.
+fn continued(summary: &str) -> Vec<Message> {
+    let mut replaced = vec![Message::user(summary).with_kind(MessageKind::Summary)];
+    for number in 0..40 {
+        let id = format!("c{number}");
+        let call = Call::new(
+            &id,
+            "read",
+            format!("{{\"path\":\"src/part_{number}.rs\"}}"),
+        );
+        replaced.push(Message::assistant(format!("Part {number} is next.")).with_call(call));
+        replaced.push(Message::output(&id, "fn main() {}\n".repeat(20)));
+    }
+    replaced
+}
+
+#[test]
+fn summary_of_a_model_keeps_whole_lines_from_both_ends_through_a_chain() {
+    let line = |number: usize| format!("- decision {number}: module {number} keeps its old name");
+    let written: Vec<String> = (0..40).map(line).collect();
+    let first = made(&continued(&written.join("\n")), 2_400).text;
+    let second = made(&continued(&first), 2_400).text;
+    for text in [first, second] {
+        assert!(
+            text.contains(&line(0)) && text.contains(&line(39)),
+            "{text}"
+        );
+        let kept = text.lines().filter(|line| line.contains("decision "));
+        let kept: Vec<&str> = kept
+            .map(|line| line.trim_start_matches([' ', '-']))
+            .collect();
+        assert!(kept.len() >= 16, "{} lines are kept: {text}", kept.len());
+        let is_whole = |kept: &&str| written.iter().any(|line| line.ends_with(kept));
+        assert!(kept.iter().all(is_whole), "{text}");
+    }
+}
+
+#[test]
+fn first_replaced_message_is_no_first_request_if_the_task_is_kept() {
+    let replaced = [
+        Message::user("please continue"),
+        Message::assistant("I go on with the parser. ".repeat(20)),
+    ];
+    let within = TextBudget::new(400, &bytes);
+    let text = |task_is_kept| summarise(&replaced, task_is_kept, &within).text;
+    assert!(text(false).contains("First request:"));
+    assert!(!text(true).contains("First request:"), "{}", text(true));
+    assert!(text(true).contains("please continue"));
 }

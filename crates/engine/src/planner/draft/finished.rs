@@ -1,8 +1,9 @@
 //! The plan that follows from the answer of a summariser, or from none.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use trimtab_model::{Message, MessageKind, Output, Ref};
+use trimtab_model::{Message, MessageKind, Output, Part, Ref};
 
 use super::{CompactionDraft, DraftContent};
 use crate::compaction::answer::{SummaryAnswer, SummaryEnding, SummaryRefusal, judge};
@@ -188,10 +189,11 @@ impl CompactionDraft {
 
     /// The summary that needs no model.
     fn summary_without_model(&self) -> WrittenSummary {
-        let replaced: Vec<&Message> = self.replaced().map(|message| &**message).collect();
+        let replaced = self.replaced().map(|message| self.without_prefix(message));
+        let replaced: Vec<Cow<'_, Message>> = replaced.collect();
         let weigh = |text: &str| self.weigh(text);
         let budget = TextBudget::new(self.summary_tokens(), &weigh);
-        let mut made = fallback::summarise(&replaced, &budget);
+        let mut made = fallback::summarise(&replaced, self.keeps_task(), &budget);
         let is_silent = made.text.trim().is_empty();
         self.name_ref(&mut made.text);
         WrittenSummary {
@@ -205,6 +207,29 @@ impl CompactionDraft {
             refs: made.refs,
             coverage: Some(made.coverage),
         }
+    }
+
+    /// An earlier summary without the prefix of its placement, which would be nested in the next one;
+    /// any other message unchanged.
+    fn without_prefix<'m>(&self, message: &'m Message) -> Cow<'m, Message> {
+        let (SummaryPlacement::Message { prefix } | SummaryPlacement::System { prefix }) =
+            &self.policy.compaction.placement;
+        let text = message.text();
+        if prefix.is_empty() || !message.is_summary() || !text.starts_with(prefix) {
+            return Cow::Borrowed(message);
+        }
+        let said = text.trim_start_matches(prefix.as_str());
+        Cow::Owned(Message {
+            parts: vec![Part::text(said)],
+            ..message.clone()
+        })
+    }
+
+    /// True if a message of the user stays before the replaced ones.
+    fn keeps_task(&self) -> bool {
+        let first = self.survivors.replaced.first().copied().unwrap_or(0);
+        let mut before = self.survivors.slots.iter().take(first);
+        before.any(|slot| slot.message.is_real_user())
     }
 
     fn weigh(&self, text: &str) -> u64 {

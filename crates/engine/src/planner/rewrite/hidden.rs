@@ -18,6 +18,7 @@ use crate::log::Log;
 use crate::policy::scale_to_room;
 use crate::view::figures::{first_bytes, last_bytes};
 use crate::view::names;
+use crate::view::tools::is_retrieval;
 
 /// The limits of the names of one output: in percent of it, and in bytes for a room of 40,000
 /// tokens; a third of that for an output that was not read.
@@ -151,6 +152,10 @@ fn ranked<'l>(log: &'l Log, shown: &HashSet<usize>, most: usize) -> Vec<HiddenOu
         let answered = answered_calls(log, at, message);
         for output in message.outputs() {
             let call = answered.get(output.call_id.as_str()).copied();
+            // What it repeats is named by the line of the first output.
+            if call.is_some_and(|call| is_retrieval(&call.name)) {
+                continue;
+            }
             // If a call was repeated, only the names in its newest output are current. An earlier
             // error still happened, even if it is gone now.
             let repeated = call.is_some_and(|call| !calls.insert((&call.name, &call.arguments)));

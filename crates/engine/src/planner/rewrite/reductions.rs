@@ -105,12 +105,13 @@ impl<'s, 'a> Reductions<'s, 'a> {
         outputs.take_while(move |(_, seen)| seen.slot < end)
     }
 
-    /// Old outputs of protected tools.
+    /// Old outputs of tools that the user protects. Old answers of the retrieval tools are not among
+    /// them: a model that reads much would fill the window with them.
     fn protected(&self, views: &CompiledViews) -> HashSet<usize> {
         let is_protected = |seen: &SurveyedOutput<'_>| {
             let called = seen.call.map(|call| call.name.as_str());
             let tool = seen.output.tool.as_deref().or(called);
-            tool.is_some_and(|tool| views.protects(tool))
+            tool.is_some_and(|tool| views.protects(tool) && !is_retrieval(tool))
         };
         let outputs = self.old_outputs().filter(|(_, seen)| is_protected(seen));
         outputs.map(|(index, _)| index).collect()

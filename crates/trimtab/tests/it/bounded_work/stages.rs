@@ -30,7 +30,7 @@ pub(super) const STAGES: [NamedStage; 10] = [
     ("views and facts", views_and_facts),
     ("audit", auditing),
     ("summary without a model", |log| {
-        fallback::summarise(log, &TextBudget::new(4_000, &bytes));
+        fallback::summarise(log, false, &TextBudget::new(4_000, &bytes));
     }),
     ("planning", planning),
     ("scanning and splicing", scanning_and_splicing),
