@@ -6,6 +6,7 @@
 //! - [`sse`]: reads and rewrites streamed answers.
 //! - [`answer`]: an answer as a message, from a stream or a complete body.
 //! - [`auth`]: the headers that carry a key.
+//! - [`json`]: finds fields of an object without parsing the rest.
 //! - [`validate`]: strict validation of a body.
 //! - [`transcript`]: recorded conversations in all forms that agents write.
 //! - [`catalogue`]: windows, prices and rules of the models.
@@ -16,7 +17,7 @@ pub mod answer;
 pub mod auth;
 pub mod catalogue;
 pub mod chat;
-mod json;
+pub mod json;
 mod media;
 pub mod messages;
 pub mod overflow;

@@ -1,26 +1,24 @@
 //! Parses the bytes of an answer into pieces.
 
 use trimtab_model::{Dialect, Message, Part, Usage};
-use trimtab_wire::answer::{AnswerAssembler, WholeAnswer};
+use trimtab_wire::answer::{AnswerReader, WholeAnswer};
 use trimtab_wire::overflow::{OverflowVerdict, ProviderResponse, classify};
-use trimtab_wire::sse::{StreamError, StreamEvent, StreamWatcher};
+use trimtab_wire::sse::{StreamError, StreamEvent};
 
 use super::{ModelAnswer, ReplyPiece};
 
 /// Reads a streamed answer: pieces as they arrive, and the message at the end.
 pub(super) struct AnswerStreamReader {
     dialect: Dialect,
-    watcher: StreamWatcher,
-    assembler: AnswerAssembler,
+    reader: AnswerReader,
     report: StreamReport,
 }
 
-/// Usage, stop reason and end of a stream.
+/// Usage and stop reason of a stream.
 #[derive(Default)]
 struct StreamReport {
     usage: Option<Usage>,
     stop: Option<String>,
-    ended: bool,
 }
 
 /// An error event of the provider.
@@ -33,20 +31,16 @@ impl AnswerStreamReader {
     pub(super) fn new(dialect: Dialect) -> Self {
         Self {
             dialect,
-            watcher: StreamWatcher::new(dialect),
-            assembler: AnswerAssembler::new(dialect),
+            reader: AnswerReader::new(dialect),
             report: StreamReport::default(),
         }
     }
 
     /// Parses the next bytes and returns their pieces.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<Vec<ReplyPiece>, ReportedError> {
-        // Two readers of one stream: the watcher reports pieces as they come, and the assembler
-        // keeps every field for the log.
-        self.assembler.push(bytes);
         let said = &mut self.report;
         let mut taken = TakenPieces::default();
-        self.watcher.push(bytes, |event| taken.take(said, event));
+        self.reader.push(bytes, |event| taken.take(said, event));
         taken.end()
     }
 
@@ -54,22 +48,25 @@ impl AnswerStreamReader {
     pub(super) fn finish(&mut self) -> Result<Vec<ReplyPiece>, ReportedError> {
         let said = &mut self.report;
         let mut taken = TakenPieces::default();
-        self.watcher.finish(|event| taken.take(said, event));
+        self.reader.finish(|event| taken.take(said, event));
         taken.end()
     }
 
     /// True once the provider has marked the answer as complete.
     pub(super) fn is_ended(&self) -> bool {
-        self.report.ended
+        self.reader.is_ended()
     }
 
     /// The answer; none if the stream was cut off. A stop reason suffices, because some servers
     /// send nothing after it.
     pub(super) fn answer(self) -> Option<ModelAnswer> {
-        let StreamReport { usage, stop, ended } = self.report;
-        let message = self.assembler.finish();
+        let StreamReport { usage, stop } = self.report;
+        if !self.reader.is_ended() && stop.is_none() {
+            return None;
+        }
+        let message = self.reader.into_message();
         let message = message.unwrap_or_else(|| Message::assistant(""));
-        (ended || stop.is_some()).then(|| ModelAnswer::received(message, self.dialect, usage, stop))
+        Some(ModelAnswer::received(message, self.dialect, usage, stop))
     }
 }
 
@@ -93,7 +90,6 @@ impl TakenPieces {
             StreamEvent::Usage(usage) => said.usage = Some(usage),
             StreamEvent::Stop(stop) => said.stop = Some(stop),
             StreamEvent::Error(error) => self.error = Some(error),
-            StreamEvent::End => said.ended = true,
             _ => {}
         }
     }
@@ -118,12 +114,11 @@ impl TakenPieces {
 
 /// Parses a complete answer; none if it does not match the dialect.
 pub(super) fn read_whole(dialect: Dialect, body: &str) -> Option<ModelAnswer> {
-    let answer = WholeAnswer::read(dialect, serde_json::from_str(body).ok()?)?;
     let WholeAnswer {
         message,
         usage,
         stop,
-    } = answer;
+    } = WholeAnswer::read(dialect, body.as_bytes())?;
     Some(ModelAnswer::received(message, dialect, usage, stop))
 }
 

@@ -116,6 +116,19 @@ impl Terminal {
         writeln!(self.out, "{}", visible_json(value))
     }
 
+    /// Prints a report as a line of JSON, or as text.
+    pub fn report(
+        &mut self,
+        as_json: bool,
+        value: &impl serde::Serialize,
+        text: &str,
+    ) -> io::Result<()> {
+        if as_json {
+            return self.json(value);
+        }
+        self.out.write_all(text.as_bytes())
+    }
+
     /// True if standard output is coloured.
     pub fn has_colour(&self) -> bool {
         self.out.has_colour()

@@ -8,7 +8,7 @@ use serde_json::Value;
 use trimtab_engine::view::tools;
 use trimtab_model::{Dialect, Message, Part, Role};
 use trimtab_testkit::upstream::{ReceivedRequest, RequestOutcome, Upstream};
-use trimtab_wire::answer::AnswerAssembler;
+use trimtab_wire::answer::AnswerReader;
 
 /// Figures of a client's windows.
 #[derive(Debug, Default)]
@@ -134,9 +134,9 @@ fn retrieved(main: &[&Arc<ReceivedRequest>]) -> Vec<String> {
 pub(crate) fn calls(dialect: Dialect, answer: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(answer);
     let Ok(whole) = serde_json::from_str::<Value>(&text) else {
-        let mut assembler = AnswerAssembler::new(dialect);
-        assembler.push(answer);
-        let message = assembler.finish();
+        let mut reader = AnswerReader::new(dialect);
+        reader.push(answer, |_| ());
+        let message = reader.into_message();
         let calls = message.iter().flat_map(Message::calls);
         return calls.map(|call| call.id.clone()).collect();
     };

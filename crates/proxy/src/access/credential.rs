@@ -43,12 +43,12 @@ pub(super) fn presented_credentials<'a>(
     headers: &'a HeaderMap,
 ) -> Vec<(&'a str, &'a [u8])> {
     let names = tenancy.credential_headers.iter().map(String::as_str);
+    // Requests have few headers, so comparing names is cheaper than hashing each of them.
     let all = names.flat_map(|name| {
-        let values = headers
-            .get_all(name)
+        let same = headers
             .iter()
-            .map(http::HeaderValue::as_bytes);
-        values.map(move |value| (name, value))
+            .filter(move |(header, _)| header.as_str().eq_ignore_ascii_case(name));
+        same.map(move |(_, value)| (name, value.as_bytes()))
     });
     let all = all.filter(|(_, value)| !is_empty(value));
     let (cookies, mut found): (Vec<_>, Vec<_>) =

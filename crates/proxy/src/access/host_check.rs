@@ -22,8 +22,8 @@ pub(super) fn check(
     uri: &Uri,
     headers: &HeaderMap,
 ) -> Result<(), AccessRefusal> {
-    let named = hosts(uri, headers);
-    if named.is_empty() {
+    let mut named = hosts(uri, headers).peekable();
+    if named.peek().is_none() {
         let why = "the request names no host\nhint: send the header Host".to_owned();
         return Err(AccessRefusal::host(why));
     }
@@ -41,15 +41,15 @@ pub(super) fn check(
 
 /// The host that a request names, in its spelling.
 pub(super) fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a str> {
-    hosts(uri, headers).into_iter().next().flatten()
+    hosts(uri, headers).next().flatten()
 }
 
 /// Every host that a request names; none for one that is not text.
-fn hosts<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Vec<Option<&'a str>> {
+fn hosts<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> impl Iterator<Item = Option<&'a str>> {
     let by_uri = uri.authority().map(|host| Some(host.as_str()));
     let by_header = headers.get_all(HOST).iter();
     let by_header = by_header.map(|host: &HeaderValue| host.to_str().ok());
-    by_uri.into_iter().chain(by_header).collect()
+    by_uri.into_iter().chain(by_header)
 }
 
 fn not_ours(host: &str) -> String {
@@ -66,15 +66,14 @@ fn knows(config: &ProxyConfig, local: IpAddr, host: &str) -> bool {
     let Some(name) = without_port(host) else {
         return false;
     };
+    // A setting may name a host with its port, so the whole text is compared as well.
+    let is_same =
+        |known: &str| known.eq_ignore_ascii_case(name) || known.eq_ignore_ascii_case(host);
     // An address needs no DNS, so a page cannot be made to lead here by rebinding a name.
-    let addresses = [config.listen.ip(), local.to_canonical()].map(written);
-    let ours = config.hosts.iter().map(String::as_str);
-    LOCAL
-        .into_iter()
-        .chain(ours)
-        .chain(addresses.iter().flatten().map(String::as_str))
-        // A setting may name a host with its port, so the whole text is compared as well.
-        .any(|known| known.eq_ignore_ascii_case(name) || known.eq_ignore_ascii_case(host))
+    let mut addresses = [config.listen.ip(), local.to_canonical()].into_iter();
+    LOCAL.into_iter().any(is_same)
+        || config.hosts.iter().any(|known| is_same(known))
+        || addresses.any(|address| written(address).is_some_and(|known| is_same(&known)))
 }
 
 /// An address in the form of a host; none for the unspecified address.

@@ -1,5 +1,9 @@
 //! The id of a request, by which people find it in all logs.
 
+use std::hash::{BuildHasher, RandomState};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use http::HeaderMap;
 
 /// The header with a client's own id.
@@ -25,10 +29,13 @@ fn is_well_formed(id: &str) -> bool {
 }
 
 fn new_id() -> String {
-    let mut random = [0; 16];
-    // If the system gives no randomness, ids are not unique. Nothing but logs depends on them.
-    getrandom::fill(&mut random).unwrap_or(());
-    format!("tt-{}", data_encoding::HEXLOWER.encode(&random))
+    static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    // A number, hashed with random keys of this process: asking the system for randomness at every
+    // request would cost more, and nothing but logs depends on these ids.
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let [one, other] = [0_u8, 1].map(|half| KEYS.hash_one((number, half)));
+    format!("tt-{one:016x}{other:016x}")
 }
 
 #[cfg(test)]

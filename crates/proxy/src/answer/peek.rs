@@ -7,9 +7,6 @@ use bytes::BytesMut;
 use http::Response;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http_body_util::BodyExt;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
-use serde_json::value::RawValue;
 use std::borrow::Cow;
 use trimtab_wire::overflow::{self, Certainty, OverflowAction, OverflowKind, OverflowVerdict};
 
@@ -17,6 +14,7 @@ use crate::config::ProxyLimits;
 use crate::transport::body::{self, CollectedBody, ProxyBody, collect, rejoined_body};
 use crate::transport::decompress::decode_error;
 use trimtab_wire::answer::is_event_stream;
+use trimtab_wire::json::pick;
 use trimtab_wire::sse::{EventFrame, EventFrames};
 
 /// The longest error that is read: none is longer than a page.
@@ -226,42 +224,30 @@ enum FirstEvent {
     Content,
 }
 
-/// The fields that classify an event or a complete answer.
-#[derive(Deserialize)]
-struct EventOutline<'a> {
-    #[serde(rename = "type", borrow, default)]
-    kind: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    error: Option<&'a RawValue>,
-    #[serde(default, rename = "choices")]
-    _choices: Option<IgnoredAny>,
-}
-
 fn kind_of(data: &str) -> FirstEvent {
-    let Ok(outline) = serde_json::from_str::<EventOutline<'_>>(data) else {
+    let Some([kind, error]) = pick(data, ["type", "error"]) else {
         return FirstEvent::Content;
     };
     // Compared as raw JSON, because these names contain nothing that could be escaped.
-    let kind = outline.kind.map_or("", |kind| kind.get().trim_matches('"'));
-    match kind {
+    match kind.unwrap_or_default().trim_matches('"') {
         "response.created" | "response.in_progress" | "response.queued" | "ping" | "keepalive" => {
             FirstEvent::Greeting
         }
         "error" | "response.failed" => FirstEvent::Error,
-        _ if has_error(&outline) => FirstEvent::Error,
+        _ if is_given(error) => FirstEvent::Error,
         _ => FirstEvent::Content,
     }
 }
 
-fn has_error(outline: &EventOutline<'_>) -> bool {
+fn is_given(error: Option<&str>) -> bool {
     // Responses have `"error": null` in every good answer.
-    outline.error.is_some_and(|error| error.get() != "null")
+    error.is_some_and(|error| error != "null")
 }
 
 /// True for a complete answer that is an error despite its status.
 fn is_error(body: &[u8]) -> bool {
     let text = std::str::from_utf8(body).unwrap_or_default();
-    serde_json::from_str::<EventOutline<'_>>(text).is_ok_and(|outline| has_error(&outline))
+    pick(text, ["error"]).is_some_and(|[error]| is_given(error))
 }
 
 #[cfg(test)]

@@ -4,8 +4,6 @@
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
-use serde::Deserialize;
-use serde_json::Value;
 use trimtab_model::{Dialect, Usage};
 use trimtab_wire::sse::{StreamEvent, StreamWatcher};
 
@@ -29,28 +27,19 @@ pub(crate) struct UsageWatch {
 pub(crate) struct ObservedAnswer {
     /// The reported usage.
     pub(crate) usage: Option<Usage>,
-    calls: ObservedCalls,
+    pub(crate) calls: ObservedCalls,
     /// True if the answer ended by itself.
     pub(crate) is_complete: bool,
 }
 
 #[derive(Debug)]
-enum ObservedCalls {
+pub(crate) enum ObservedCalls {
     Known(bool),
     /// To be read from a complete answer later, when nobody waits.
-    In(Dialect, Vec<u8>),
+    In(Dialect, Bytes),
 }
 
 impl ObservedAnswer {
-    /// The observations about a complete answer.
-    pub(crate) fn whole(usage: Option<Usage>, called: bool) -> Self {
-        Self {
-            usage,
-            calls: ObservedCalls::Known(called),
-            is_complete: true,
-        }
-    }
-
     /// True if the model called a tool.
     pub(crate) fn has_calls(&self) -> bool {
         match &self.calls {
@@ -120,8 +109,9 @@ impl UsageWatch {
                 )
             }
             WatchedForm::Whole(body) => {
-                let usage = usage_in(self.dialect, body);
-                (usage, ObservedCalls::In(self.dialect, std::mem::take(body)))
+                let (dialect, body) = (self.dialect, Bytes::from(std::mem::take(body)));
+                let usage = answer::usage_in(dialect, &body).and_then(if_reported);
+                (usage, ObservedCalls::In(dialect, body))
             }
         }
     }
@@ -165,19 +155,6 @@ impl AnswerWatch for UsageWatch {
 
 fn if_reported(usage: Usage) -> Option<Usage> {
     (usage != Usage::default()).then_some(usage)
-}
-
-/// The usage in a whole answer.
-pub(crate) fn usage_in(dialect: Dialect, body: &[u8]) -> Option<Usage> {
-    #[derive(Deserialize)]
-    struct UsageOutline {
-        usage: Option<Value>,
-    }
-    let usage = serde_json::from_slice::<UsageOutline>(body).ok();
-    let usage = usage.and_then(|outline| outline.usage);
-    usage
-        .map(|usage| Usage::read(dialect, &usage))
-        .and_then(if_reported)
 }
 
 /// True if the provider read far less than was sent, or the prompt filled the window.

@@ -175,8 +175,8 @@ async fn send(
     writer: SummaryWriter,
     record: &mut Record,
 ) -> Result<SummariserAnswer, String> {
-    let client = managed.job.shared.client.clone();
     let idle = managed.job.settings.config.limits.idle_time();
+    let client = &managed.job.shared.client;
     let answer = client.send(writer.request, idle).await;
     let answer = answer.map_err(|failed| failed.reason)?;
     let status = answer.status();
@@ -342,7 +342,7 @@ fn values(list: &[RawJson]) -> Option<Vec<Value>> {
 
 /// Reads the answer of the summariser.
 fn read(dialect: Dialect, body: &[u8]) -> Option<SummariserAnswer> {
-    let answer = WholeAnswer::read(dialect, serde_json::from_slice(body).ok()?)?;
+    let answer = WholeAnswer::read(dialect, body)?;
     let ending = match answer.stop.as_deref() {
         _ if answer.message.has_calls() => SummaryEnding::ToolCall,
         Some(stop) if is_cut_off(stop) => SummaryEnding::CutOff,

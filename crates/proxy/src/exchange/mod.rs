@@ -214,7 +214,7 @@ impl Exchange {
 
     /// Sends the request.
     async fn send(&mut self) -> Result<Response<ProxyBody>, UpstreamFailure> {
-        let client = self.managed.job.shared.client.clone();
+        let shared = Arc::clone(&self.managed.job.shared);
         let limits = self.managed.job.settings.config.limits;
         let mut conflicts = 0;
         while let Some(staged) = self.unwritten.take() {
@@ -222,7 +222,7 @@ impl Exchange {
             let outcome = Arc::new(OnceLock::new());
             let written = flush_before(staged, limits.plan_time(), Arc::clone(&outcome));
             let request = self.request(|bytes| held_body(bytes, written))?;
-            let answer = client.send(request, limits.idle_time()).await;
+            let answer = shared.client.send(request, limits.idle_time()).await;
             let Some(failure) = outcome.get().filter(|_| answer.is_err()) else {
                 return answer;
             };
@@ -240,9 +240,8 @@ impl Exchange {
                 self.bypass_reason = Some("failed");
             }
         }
-        client
-            .send(self.request(full_body)?, limits.idle_time())
-            .await
+        let request = self.request(full_body)?;
+        shared.client.send(request, limits.idle_time()).await
     }
 
     /// Plans the request again after another process wrote to its conversation. False if that

@@ -371,7 +371,8 @@ fn add(report: &mut ProxyReport, record: &Record) {
 
 /// A record under construction. It is written when this is dropped, at the end of the answer.
 pub(crate) struct PendingRecord {
-    pub(crate) record: Record,
+    /// In a box, because a request is moved often.
+    pub(crate) record: Box<Record>,
     /// Counts the request against the limits of its tenant.
     pub(crate) counted: Option<CountedRequest>,
     /// Counts the bytes of its body.
@@ -385,12 +386,12 @@ impl PendingRecord {
         book.begin();
         let path = path.split('?').next().unwrap_or_default();
         Self {
-            record: Record {
+            record: Box::new(Record {
                 time_ms: trimtab_store::now_millis(),
                 method: method.to_owned(),
                 path: path.chars().take(200).collect(),
                 ..Record::default()
-            },
+            }),
             counted: None,
             body_bytes: Arc::default(),
             recorder: Arc::clone(book),

@@ -6,14 +6,13 @@ use std::task::Poll;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
-use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::{NextLink, ResponseChains};
 use crate::transport::body::ProxyBody;
 use crate::transport::decompress::decode_error;
 use crate::transport::watched_body::{FrameWatch, PolledFrame, watched_body};
 use trimtab_wire::answer::{LONGEST_ANSWER, is_event_stream, may_name};
+use trimtab_wire::json::pick;
 use trimtab_wire::sse::{EventFrame, EventFrames};
 
 /// Remembers an answer. This happens before the client has its end, because the next request may
@@ -53,10 +52,11 @@ impl AnswerTap {
         // Most events are deltas. A search for the name is much cheaper than parsing each of them.
         if let EventFrame::Data(event) = frame
             && may_name(event, &["response.completed"])
-            && let Ok(ended) = serde_json::from_slice::<FinalEvent<'_>>(event)
-            && ended.kind == "response.completed"
+            && let Ok(event) = str::from_utf8(event)
+            && let Some([Some(r#""response.completed""#), Some(response)]) =
+                pick(event, ["type", "response"])
         {
-            self.remember(ended.response.get());
+            self.remember(response);
         }
     }
 
@@ -77,15 +77,6 @@ enum TappedForm {
 struct TappedBody {
     tap: AnswerTap,
     form: TappedForm,
-}
-
-/// The last event of an answer.
-#[derive(Deserialize)]
-struct FinalEvent<'a> {
-    #[serde(rename = "type")]
-    kind: String,
-    #[serde(borrow)]
-    response: &'a RawValue,
 }
 
 impl TappedBody {

@@ -33,11 +33,12 @@ pub(crate) async fn handle(
         Err(refusal) => return Ok(*refusal),
     };
     Ok(match websocket {
-        _ if context.is_for_us() => endpoints::answer(context, body).await,
+        // In boxes, because hyper moves this future, and most calls need none of these.
+        _ if context.is_for_us() => Box::pin(endpoints::answer(context, body)).await,
         _ if !context.path.starts_with('/') => {
             context.refuse(StatusCode::BAD_REQUEST, "the request names no path")
         }
-        Some(client) => websocket::answer(context, client).await,
+        Some(client) => Box::pin(websocket::answer(context, client)).await,
         None => Box::pin(forward(context, body)).await,
     })
 }

@@ -88,8 +88,7 @@ async fn connect(
         return context.refuse(StatusCode::BAD_REQUEST, "the path cannot be sent on");
     };
     ask_for_websocket(request.headers_mut());
-    let upstream = context.shared.client.clone();
-    let mut answer = match upstream.upgrade(request).await {
+    let mut answer = match context.shared.client.upgrade(request).await {
         Ok(answer) => answer,
         Err(failed) => return context.unreachable(&failed),
     };

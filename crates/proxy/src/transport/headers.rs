@@ -130,16 +130,19 @@ pub(crate) fn mode(headers: &HeaderMap) -> Option<ProxyMode> {
     }
 }
 
-/// The mistake in the first of our request headers that has an impossible value. `policies` are the
-/// names that the preset may have.
-pub(crate) fn wrong_value(headers: &HeaderMap, policies: &[&str]) -> Option<String> {
-    let lists = [
-        (MODE, MODES.as_slice()),
-        (BYPASS, ["true", "false"].as_slice()),
-        (PRESET, policies),
-    ];
-    let mut mistakes = lists.into_iter().filter_map(|(name, allowed)| {
+/// The mistake in the first of our request headers that has an impossible value. `policies` gives
+/// the names that the preset may have.
+pub(crate) fn wrong_value<'a>(
+    headers: &HeaderMap,
+    policies: impl Fn() -> Vec<&'a str>,
+) -> Option<String> {
+    let mut mistakes = [MODE, BYPASS, PRESET].into_iter().filter_map(|name| {
         let value = String::from_utf8_lossy(headers.get(&name)?.as_bytes());
+        let allowed = match &name {
+            name if name == MODE => MODES.to_vec(),
+            name if name == BYPASS => vec!["true", "false"],
+            _ => policies(),
+        };
         let value = value.trim();
         let lower = value.to_ascii_lowercase();
         // Names of policies are in the user's settings, where the case counts.

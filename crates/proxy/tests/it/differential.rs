@@ -14,8 +14,8 @@ use trimtab_store::{MemoryStore, Store};
 use trimtab_testkit::bodies::{JsonStyle, talk};
 use trimtab_testkit::script::{ScriptedFault, ScriptedReply};
 use trimtab_testkit::upstream::{ReplySource, Upstream, UpstreamOptions};
-use trimtab_wire::answer::AnswerAssembler;
-use trimtab_wire::sse::{StreamEvent, StreamWatcher};
+use trimtab_wire::answer::AnswerReader;
+use trimtab_wire::sse::StreamEvent;
 
 use crate::fake::{Got, send};
 use crate::proxy_with;
@@ -148,7 +148,7 @@ fn made(dialect: Dialect, got: Option<Got>) -> Made {
     let (mut text, mut parts) = (String::new(), Vec::new());
     let streamed = got.header("content-type").starts_with("text/event-stream");
     if got.status == 200 && streamed {
-        let mut watcher = StreamWatcher::new(dialect);
+        let mut reader = AnswerReader::new(dialect);
         let mut note = |event: StreamEvent<'_>| match event {
             StreamEvent::Text(delta) => text.push_str(&delta.text()),
             StreamEvent::Reasoning(delta) => parts.push(format!("thought {}", delta.text())),
@@ -157,11 +157,9 @@ fn made(dialect: Dialect, got: Option<Got>) -> Made {
             StreamEvent::End => parts.push("end".to_owned()),
             _ => {}
         };
-        watcher.push(&body, &mut note);
-        watcher.finish(&mut note);
-        let mut assembler = AnswerAssembler::new(dialect);
-        assembler.push(&body);
-        let said = assembler.finish();
+        reader.push(&body, &mut note);
+        reader.finish(&mut note);
+        let said = reader.into_message();
         let calls = said.iter().flat_map(Message::calls);
         parts.extend(calls.map(|call| format!("call {} {}", call.name, call.arguments)));
     } else if got.status == 200 {

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use trimtab_model::{Call, Dialect, Message, Usage};
 use trimtab_testkit::script::Script;
 use trimtab_testkit::upstream::{ReplySource, Upstream, UpstreamOptions};
-use trimtab_wire::answer::AnswerAssembler;
-use trimtab_wire::sse::{StreamEvent, StreamWatcher};
+use trimtab_wire::answer::AnswerReader;
+use trimtab_wire::sse::StreamEvent;
 
 pub(crate) struct Client {
     http: Http<HttpConnector, Full<Bytes>>,
@@ -64,8 +64,8 @@ impl Got {
 
     pub(crate) fn said(&self, dialect: Dialect) -> Said {
         let mut said = Said::default();
-        let mut watcher = StreamWatcher::new(dialect);
-        watcher.push(&self.body, |event| match event {
+        let mut reader = AnswerReader::new(dialect);
+        reader.push(&self.body, |event| match event {
             StreamEvent::Text(delta) => said.text.push_str(&delta.text()),
             StreamEvent::Reasoning(delta) => said.reasoning.push_str(&delta.text()),
             StreamEvent::Usage(usage) => said.usage = usage,
@@ -75,9 +75,7 @@ impl Got {
             StreamEvent::Start | StreamEvent::Call => {}
             other => panic!("{other:?}"),
         });
-        let mut assembler = AnswerAssembler::new(dialect);
-        assembler.push(&self.body);
-        let message = assembler.finish();
+        let message = reader.into_message();
         said.calls = message.iter().flat_map(Message::calls).cloned().collect();
         said
     }

@@ -5,175 +5,103 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 use trimtab_model::{Dialect, Message, work};
 
-use super::{LONGEST_ANSWER, read_message};
-use crate::sse::{EventFrame, EventFrames};
+use super::read_message;
+use crate::json::{elements, number, pick};
 
-/// Assembles an answer from its stream.
-#[derive(Clone, Debug)]
-pub struct AnswerAssembler {
-    dialect: Dialect,
-    frames: EventFrames,
-    parts: AssembledParts,
-    /// Bytes of the stream so far; none once it is too long.
-    bytes: Option<usize>,
-}
-
-/// The parts so far.
+/// The message of a streamed answer, as far as it has arrived.
 #[derive(Clone, Debug, Default)]
-struct AssembledParts {
+pub(super) struct AssembledParts {
     /// Chat Completions: the message.
     message: Map<String, Value>,
     /// Chat Completions: the calls. Messages: the parts, with the JSON of their input.
     list: Vec<(Value, String)>,
     /// The newest of these for each index of the stream.
     newest: HashMap<u64, usize>,
-    /// Responses: the complete entries.
-    entries: Vec<Value>,
-}
-
-impl AnswerAssembler {
-    /// An assembler for `dialect`.
-    pub fn new(dialect: Dialect) -> Self {
-        Self {
-            dialect,
-            frames: EventFrames::new(LONGEST_ANSWER),
-            parts: AssembledParts::default(),
-            bytes: Some(0),
-        }
-    }
-
-    /// True if the answer is too long to keep.
-    pub fn gave_up(&self) -> bool {
-        self.bytes.is_none()
-    }
-
-    /// Adds the next bytes of the stream.
-    pub fn push(&mut self, bytes: &[u8]) {
-        if self.has_room(bytes.len()) {
-            let (parts, dialect) = (&mut self.parts, self.dialect);
-            self.frames.push(bytes, |frame| parts.take(dialect, &frame));
-        }
-    }
-
-    /// Takes the data of one event, which somebody else has framed already.
-    pub fn take(&mut self, data: &str) {
-        if self.has_room(data.len()) {
-            let frame = EventFrame::Data(data.as_bytes());
-            self.parts.take(self.dialect, &frame);
-        }
-    }
-
-    /// Counts so many bytes more. False if that is too much, and nothing is kept then.
-    fn has_room(&mut self, more: usize) -> bool {
-        work::step_bytes(more);
-        let bytes = self.bytes.map(|came| came + more);
-        self.bytes = bytes.filter(|came| *came <= LONGEST_ANSWER);
-        if self.gave_up() {
-            // Free what was kept so far: the rest of a long answer may take minutes.
-            self.frames = EventFrames::new(LONGEST_ANSWER);
-            self.parts = AssembledParts::default();
-        }
-        !self.gave_up()
-    }
-
-    /// The message, unless the answer is empty or too long.
-    pub fn finish(mut self) -> Option<Message> {
-        let (mut parts, dialect) = (self.parts, self.dialect);
-        // The last event counts even without its closing blank line.
-        self.frames.finish(|frame| parts.take(dialect, &frame));
-        let said = match self.dialect {
-            Dialect::Chat => Value::Object(parts.chat_message()),
-            Dialect::Messages => json!({"role": "assistant", "content": parts.blocks()}),
-            Dialect::Responses => Value::Array(parts.entries),
-        };
-        read_message(self.dialect, &said)
-    }
+    /// Responses: the complete entries, as JSON.
+    entries: Vec<String>,
 }
 
 impl AssembledParts {
-    fn take(&mut self, dialect: Dialect, frame: &EventFrame<'_>) {
+    /// Adds the data of an event. Events that say nothing about the message are not parsed.
+    pub(super) fn add_event(&mut self, dialect: Dialect, data: &str) -> Option<()> {
         work::step(1);
-        let EventFrame::Data(data) = frame else {
-            return;
-        };
-        let Ok(event) = serde_json::from_slice::<Value>(data) else {
-            return;
-        };
         match dialect {
-            Dialect::Chat => self.chat(&event),
-            Dialect::Messages => self.messages(&event),
-            Dialect::Responses => self.responses(event),
+            Dialect::Chat => self.chat(data),
+            Dialect::Messages => self.messages(data),
+            Dialect::Responses => self.responses(data),
         }
     }
 
-    fn chat(&mut self, event: &Value) {
-        let choices = event.get("choices").and_then(Value::as_array);
+    /// The message, unless it is empty.
+    pub(super) fn into_message(self, dialect: Dialect) -> Option<Message> {
+        let said = match dialect {
+            Dialect::Chat => Value::Object(self.chat_message()).to_string(),
+            Dialect::Messages => json!({"role": "assistant", "content": self.blocks()}).to_string(),
+            Dialect::Responses => format!("[{}]", self.entries.join(",")),
+        };
+        read_message(dialect, &said)
+    }
+
+    fn chat(&mut self, data: &str) -> Option<()> {
+        let [choices] = pick(data, ["choices"])?;
+        let mut choices = elements(choices?).filter_map(|choice| pick(choice, ["index", "delta"]));
         // Only the first choice is part of the conversation that continues.
-        let first = choices
-            .into_iter()
-            .flatten()
-            .find(|choice| choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0);
-        let delta = first.and_then(|choice| choice.get("delta")?.as_object());
-        for (name, value) in delta.into_iter().flatten() {
-            if name == "tool_calls" {
-                for call in value.as_array().into_iter().flatten() {
-                    self.add_call(call);
+        let [_, delta] = choices.find(|[index, _]| number(*index).unwrap_or(0) == 0)?;
+        let delta: Map<String, Value> = serde_json::from_str(delta?).ok()?;
+        for (name, value) in delta {
+            match value {
+                Value::Array(calls) if name == "tool_calls" => {
+                    for call in calls {
+                        self.add_call(call);
+                    }
                 }
-            } else if name != "role" && !value.is_null() {
-                add(self.message.entry(name).or_insert(Value::Null), value);
+                Value::Null => {}
+                value if name != "role" && name != "tool_calls" => {
+                    add(self.message.entry(name).or_insert(Value::Null), value);
+                }
+                _ => {}
             }
         }
+        Some(())
     }
 
-    fn add_call(&mut self, delta: &Value) {
+    fn add_call(&mut self, delta: Value) {
         let index = delta.get("index").and_then(Value::as_u64).unwrap_or(0);
         // Some servers give all calls the same index. A name and another id begin a new call.
         let id = |call: &Value| call.get("id")?.as_str().map(str::to_owned);
-        let open = self.newest.get(&index).and_then(|at| self.list.get(*at));
-        let open = open.and_then(|(call, _)| id(call));
-        let is_other = open.is_some_and(|open| id(delta).is_some_and(|id| id != open));
-        if is_other
-            && delta
-                .pointer("/function/name")
-                .is_some_and(Value::is_string)
-        {
-            self.begin(index, json!({}));
-        }
-        let call = self.at(index, json!({}));
-        let fields = delta.as_object().into_iter().flatten();
-        for (name, value) in fields.filter(|(name, _)| *name != "index") {
-            match (name.as_str(), call.get_mut(name)) {
+        let open = self.newest.get(&index).copied();
+        let open_id = open.and_then(|at| id(&self.list.get(at)?.0));
+        let is_other = open_id.is_some_and(|open| id(&delta).is_some_and(|id| id != open));
+        let name = delta.pointer("/function/name");
+        let begins = is_other && name.is_some_and(Value::is_string);
+        let at = open.filter(|_| !begins);
+        let at = at.unwrap_or_else(|| self.begin(index, json!({})));
+        let call = self
+            .list
+            .get_mut(at)
+            .and_then(|(call, _)| call.as_object_mut());
+        let (Some(call), Value::Object(fields)) = (call, delta) else {
+            return;
+        };
+        for (name, value) in fields.into_iter().filter(|(name, _)| name != "index") {
+            match (call.get_mut(&name), value) {
                 // An empty field says nothing about the call.
-                _ if value.is_null() || value == "" => {}
-                ("function", Some(Value::Object(function))) => {
-                    for (name, value) in value.as_object().into_iter().flatten() {
+                (_, Value::Null) => {}
+                (_, Value::String(text)) if text.is_empty() => {}
+                (Some(Value::Object(function)), Value::Object(pieces)) if name == "function" => {
+                    for (name, value) in pieces {
+                        let is_piece = name == "arguments";
                         let slot = function.entry(name).or_insert(Value::Null);
                         // Only arguments come in pieces. Some servers repeat the name in every
                         // piece, and adding it up would make a wrong name.
-                        if name == "arguments" || slot.is_null() {
+                        if is_piece || slot.is_null() {
                             add(slot, value);
                         }
                     }
                 }
                 // Pieces may repeat a field; the newest value counts.
-                (_, Some(known)) => *known = value.clone(),
-                (_, None) => {
-                    if let Some(call) = call.as_object_mut() {
-                        call.insert(name.clone(), value.clone());
-                    }
-                }
+                (_, value) => drop(call.insert(name, value)),
             }
-        }
-    }
-
-    /// The part at an index of the stream; created if necessary.
-    fn at(&mut self, index: u64, new: Value) -> &mut Value {
-        let at = self.newest.get(&index).copied();
-        let at = at.unwrap_or_else(|| self.begin(index, new));
-        match self.list.get_mut(at) {
-            Some((value, _)) => value,
-            // Unreachable: the part was just added.
-            None => self.message.entry("").or_insert(Value::Null),
         }
     }
 
@@ -196,23 +124,23 @@ impl AssembledParts {
         message
     }
 
-    fn messages(&mut self, event: &Value) {
-        let text = |name: &str| event.get(name).and_then(Value::as_str);
-        let index = event.get("index").and_then(Value::as_u64).unwrap_or(0);
-        match text("type") {
-            Some("content_block_start") => {
-                let part = event.get("content_block").cloned().unwrap_or_default();
-                self.begin(index, part);
+    fn messages(&mut self, data: &str) -> Option<()> {
+        let names = ["type", "index", "content_block", "delta"];
+        let [type_name, index, part, delta] = pick(data, names)?;
+        let index = number(index).unwrap_or(0);
+        match type_name? {
+            "\"content_block_start\"" => {
+                let part = part.and_then(|json| serde_json::from_str(json).ok());
+                self.begin(index, part.unwrap_or_default());
             }
-            Some("content_block_delta") => {
-                let at = self.newest.get(&index);
-                let found = at.and_then(|at| self.list.get_mut(*at));
-                if let (Some((part, input)), Some(delta)) = (found, event.get("delta")) {
-                    add_to_part(part, input, delta);
-                }
+            "\"content_block_delta\"" => {
+                let (part, input) = self.list.get_mut(*self.newest.get(&index)?)?;
+                let delta = serde_json::from_str(delta?).ok()?;
+                add_to_part(part.as_object_mut()?, input, delta);
             }
             _ => {}
         }
+        Some(())
     }
 
     fn blocks(self) -> Vec<Value> {
@@ -226,40 +154,32 @@ impl AssembledParts {
         self.list.into_iter().map(finished).collect()
     }
 
-    fn responses(&mut self, mut event: Value) {
-        match event.get("type").and_then(Value::as_str) {
-            Some("response.output_item.done") => {
-                self.entries.extend(event.get_mut("item").map(Value::take));
-            }
+    fn responses(&mut self, data: &str) -> Option<()> {
+        let [type_name, item, response] = pick(data, ["type", "item", "response"])?;
+        match type_name? {
+            "\"response.output_item.done\"" => self.entries.push(item?.to_owned()),
             // Some servers send their entries only in this event.
-            Some("response.completed" | "response.incomplete") if self.entries.is_empty() => {
-                let output = event.pointer_mut("/response/output");
-                if let Some(Value::Array(output)) = output.map(Value::take) {
-                    self.entries = output;
-                }
+            "\"response.completed\"" | "\"response.incomplete\"" if self.entries.is_empty() => {
+                let [output] = pick(response?, ["output"])?;
+                self.entries = elements(output?).map(str::to_owned).collect();
             }
             _ => {}
         }
+        Some(())
     }
 }
 
 /// Adds a delta of Messages to its part.
-fn add_to_part(part: &mut Value, input: &mut String, delta: &Value) {
-    let Some(part) = part.as_object_mut() else {
-        return;
-    };
-    for (name, value) in delta.as_object().into_iter().flatten() {
+fn add_to_part(part: &mut Map<String, Value>, input: &mut String, delta: Map<String, Value>) {
+    for (name, value) in delta {
         match name.as_str() {
             "type" => {}
             "partial_json" => input.push_str(value.as_str().unwrap_or_default()),
             // A signature comes in one piece, and replaces the empty one of the start.
-            "signature" => drop(part.insert(name.clone(), value.clone())),
+            "signature" => drop(part.insert(name, value)),
             "citation" => {
-                let list = part.entry("citations").or_insert_with(|| json!([]));
-                if list.is_null() {
-                    *list = json!([]);
-                }
-                add(list, &json!([value]));
+                let list = part.entry("citations").or_insert(Value::Null);
+                add(list, json!([value]));
             }
             _ => add(part.entry(name).or_insert(Value::Null), value),
         }
@@ -267,11 +187,11 @@ fn add_to_part(part: &mut Value, input: &mut String, delta: &Value) {
 }
 
 /// Strings and lists are extended; everything else is replaced.
-fn add(slot: &mut Value, more: &Value) {
+fn add(slot: &mut Value, more: Value) {
     match (slot, more) {
-        (Value::String(text), Value::String(more)) => text.push_str(more),
-        (Value::Array(list), Value::Array(more)) => list.extend(more.iter().cloned()),
-        (slot, more) => *slot = more.clone(),
+        (Value::String(text), Value::String(more)) => text.push_str(&more),
+        (Value::Array(list), Value::Array(more)) => list.extend(more),
+        (slot, more) => *slot = more,
     }
 }
 
@@ -281,12 +201,12 @@ mod tests {
     use trimtab_model::Part;
 
     fn assembled(dialect: Dialect, events: &[Value]) -> Message {
-        let mut assembler = AnswerAssembler::new(dialect);
+        let mut parts = AssembledParts::default();
         for event in events {
-            assembler.push(format!("data: {event}\n\n").as_bytes());
+            parts.add_event(dialect, &event.to_string());
         }
-        assembler.push(b"data: [DONE]\n\n");
-        assembler.finish().unwrap()
+        assert!(parts.add_event(dialect, "[DONE]").is_none());
+        parts.into_message(dialect).unwrap()
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "reads better at the call")]
@@ -457,20 +377,5 @@ mod tests {
         };
         let (once, twice) = (units(2_000), units(4_000));
         assert!(once >= 4_000 && twice <= once * 5 / 2, "{once}, {twice}");
-    }
-
-    #[test]
-    fn overlong_stream_is_given_up() {
-        let mut assembler = AnswerAssembler::new(Dialect::Chat);
-        let event = format!(
-            "data: {}\n\n",
-            delta(json!({"content": "x".repeat(1 << 20)}))
-        );
-        for _ in 0..7 {
-            assembler.push(event.as_bytes());
-        }
-        assert!(!assembler.gave_up());
-        assembler.push(event.as_bytes());
-        assert!(assembler.gave_up() && assembler.finish().is_none_or(|said| said.is_empty()));
     }
 }

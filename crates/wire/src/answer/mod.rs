@@ -1,13 +1,17 @@
 //! Reads a model's answer as a message, from a stream or a complete body.
 
 mod assemble;
+mod reader;
+
+use std::borrow::Cow;
 
 use memchr::memmem;
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 use trimtab_model::{Dialect, Message, Role, Usage};
 
-pub use assemble::AnswerAssembler;
+pub use reader::AnswerReader;
 
+use crate::json::{elements, pick, text_of};
 use crate::{chat, messages, responses};
 
 /// The maximum size of an answer that is buffered.
@@ -29,32 +33,42 @@ pub struct WholeAnswer {
 
 impl WholeAnswer {
     /// Parses the body of an answer; none if it does not match the dialect.
-    pub fn read(dialect: Dialect, mut body: Value) -> Option<Self> {
-        let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str);
-        let stop = match dialect {
-            Dialect::Chat => text("/choices/0/finish_reason"),
-            Dialect::Messages => text("/stop_reason"),
-            Dialect::Responses => text("/incomplete_details/reason").or_else(|| text("/status")),
-        };
-        let stop = stop.map(str::to_owned);
-        let usage = body.get("usage").filter(|usage| usage.is_object());
-        let usage = usage.map(|usage| Usage::read(dialect, usage));
-        // Taken out and not copied: an answer can have megabytes.
-        let said = match dialect {
-            Dialect::Chat => body.pointer_mut("/choices/0/message")?.take(),
-            Dialect::Messages => {
-                let content = body.get_mut("content")?.take();
-                json!({"role": "assistant", "content": content})
+    pub fn read(dialect: Dialect, body: &[u8]) -> Option<Self> {
+        let body = str::from_utf8(body).ok()?;
+        // Only the fields that are needed are read, because an answer can have megabytes.
+        let (said, stop) = match dialect {
+            Dialect::Chat => {
+                let [choices] = pick(body, ["choices"])?;
+                let choice = elements(choices?).next()?;
+                let [message, stop] = pick(choice, ["message", "finish_reason"])?;
+                (Cow::from(message?), text_of(stop))
             }
-            Dialect::Responses => body.get_mut("output")?.take(),
+            Dialect::Messages => {
+                let [content, stop] = pick(body, ["content", "stop_reason"])?;
+                let said = format!(r#"{{"role":"assistant","content":{}}}"#, content?);
+                (said.into(), text_of(stop))
+            }
+            Dialect::Responses => {
+                let [output, status, details] =
+                    pick(body, ["output", "status", "incomplete_details"])?;
+                let reason = details.and_then(|json| pick(json, ["reason"]));
+                let reason = reason.and_then(|[reason]| text_of(reason));
+                (output?.into(), reason.or_else(|| text_of(status)))
+            }
         };
-        let message = read_message(dialect, &said)?;
         Some(Self {
-            message,
-            usage,
+            message: read_message(dialect, &said)?,
+            usage: usage_in(dialect, body.as_bytes()),
             stop,
         })
     }
+}
+
+/// The usage that the body of an answer reports.
+pub fn usage_in(dialect: Dialect, body: &[u8]) -> Option<Usage> {
+    let [usage] = pick(str::from_utf8(body).ok()?, ["usage"])?;
+    let usage: Map<String, Value> = serde_json::from_str(usage?).ok()?;
+    Some(Usage::read(dialect, &Value::Object(usage)))
 }
 
 /// True if a complete answer calls a tool. Avoids parsing most answers.
@@ -65,11 +79,8 @@ pub fn calls_a_tool(dialect: Dialect, body: &[u8]) -> bool {
         // Calls of built-in tools have types of their own.
         Dialect::Responses => &["call_id"],
     };
-    may_name(body, names) && {
-        let body = serde_json::from_slice(body).ok();
-        let answer = body.and_then(|body| WholeAnswer::read(dialect, body));
-        answer.is_some_and(|answer| answer.message.has_calls())
-    }
+    may_name(body, names)
+        && WholeAnswer::read(dialect, body).is_some_and(|answer| answer.message.has_calls())
 }
 
 /// False if a JSON text contains none of the names.
@@ -98,12 +109,11 @@ pub fn is_event_stream(content_type: &str) -> bool {
 }
 
 /// Parses the message in the form of the dialect.
-fn read_message(dialect: Dialect, said: &Value) -> Option<Message> {
-    let json = said.to_string();
+fn read_message(dialect: Dialect, json: &str) -> Option<Message> {
     let read = match dialect {
-        Dialect::Chat => vec![chat::read_message(&json).ok()?],
-        Dialect::Messages => messages::read_message(&json).ok()?,
-        Dialect::Responses => responses::read_input(&json).ok()?,
+        Dialect::Chat => vec![chat::read_message(json).ok()?],
+        Dialect::Messages => messages::read_message(json).ok()?,
+        Dialect::Responses => responses::read_input(json).ok()?,
     };
     // Responses can give several messages, for example with a provider's own output in between.
     let mut spoken = read.into_iter().filter(|said| said.role == Role::Assistant);
@@ -121,8 +131,7 @@ mod tests {
     #[test]
     fn whole_answer_is_read_in_every_dialect() {
         let read = |dialect, body: &str| {
-            let answer = WholeAnswer::read(dialect, serde_json::from_str(body).unwrap());
-            let answer = answer.unwrap();
+            let answer = WholeAnswer::read(dialect, body.as_bytes()).unwrap();
             let prompt = answer.usage.unwrap().prompt();
             (
                 answer.message.text().into_owned(),
@@ -141,6 +150,6 @@ mod tests {
             "content": [{"type": "output_text", "text": "hi"}]}],
             "status": "completed", "usage": {"input_tokens": 7}}"#;
         assert_eq!(read(Dialect::Responses, responses), said("completed"));
-        assert!(WholeAnswer::read(Dialect::Chat, json!({})).is_none());
+        assert!(WholeAnswer::read(Dialect::Chat, b"{}").is_none());
     }
 }

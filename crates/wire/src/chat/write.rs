@@ -5,7 +5,7 @@ use trimtab_model::{ExtraFields, Message, Output, Part, RawJson, Reasoning, Role
 use super::calls::LEGACY_ID;
 use super::{calls, meta};
 use crate::json::{ObjectWriter, array, quoted};
-use crate::{media, spelling_marks};
+use crate::{media, messages, spelling_marks};
 
 /// Writes one message; a tool message with several outputs becomes several.
 pub fn write_message(message: &Message) -> Vec<RawJson> {
@@ -118,13 +118,9 @@ fn content(parts: &[&Part], as_list: bool) -> Option<String> {
 
 fn write_part(part: &Part) -> String {
     match part {
-        Part::Text(text) => ObjectWriter::new()
-            .text("type", "text")
-            .text("text", &text.text)
-            .extra(&text.extra, &[])
-            .end(),
+        // These have the same form in Messages.
+        Part::Text(_) | Part::Opaque(_) => messages::write_part(part),
         Part::Media(media) => media::to_chat(&media.raw),
-        Part::Opaque(opaque) => opaque.raw.as_str().to_owned(),
         // The callers omit these.
         Part::Reasoning(_) | Part::Call(_) | Part::Output(_) => quoted(""),
     }

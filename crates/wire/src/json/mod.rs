@@ -14,7 +14,8 @@ pub(crate) mod unscannable;
 
 pub(crate) use fields::JsonFields;
 pub(crate) use object::{ObjectWriter, array, quoted};
-pub(crate) use pick::{elements, pick};
+pub use pick::pick;
+pub(crate) use pick::{elements, non_null, number, text_of, unquoted};
 
 use std::borrow::Cow;
 

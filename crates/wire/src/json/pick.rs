@@ -1,13 +1,20 @@
 //! Finds a few fields of an object in one pass, without allocating.
 
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
+
 use super::cursor::JsonCursor;
 
 /// The raw values of the fields `names` of the object in `json`; the last one for duplicates. None
 /// if `json` is not an object.
-pub(crate) fn pick<'a, const N: usize>(
-    json: &'a str,
-    names: [&str; N],
-) -> Option<[Option<&'a str>; N]> {
+///
+/// ```
+/// let json = r#"{"type": "error", "error": {"code": 1}}"#;
+/// let picked = trimtab_wire::json::pick(json, ["type", "usage"]);
+/// assert_eq!(picked, Some([Some("\"error\""), None]));
+/// ```
+pub fn pick<'a, const N: usize>(json: &'a str, names: [&str; N]) -> Option<[Option<&'a str>; N]> {
     let mut cursor = JsonCursor::new(json);
     if cursor.peek() != Some(b'{') {
         return None;
@@ -41,6 +48,30 @@ pub(crate) fn elements(json: &str) -> impl Iterator<Item = &str> {
         }
         value.map(|value| value.of(json))
     })
+}
+
+/// The text of `json`, if it is a string.
+pub(crate) fn unquoted(json: &str) -> Option<Cow<'_, str>> {
+    let inner = json.strip_prefix('"')?.strip_suffix('"')?;
+    if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
+        return Some(inner.into());
+    }
+    super::text(serde_json::from_str::<&RawValue>(json).ok()?)
+}
+
+/// The text of `json`, owned.
+pub(crate) fn text_of(json: Option<&str>) -> Option<String> {
+    unquoted(json?).map(Cow::into_owned)
+}
+
+/// The number in `json`, if it is one.
+pub(crate) fn number(json: Option<&str>) -> Option<u64> {
+    json?.parse().ok()
+}
+
+/// `json`, unless it is `null`.
+pub(crate) fn non_null(json: Option<&str>) -> Option<&str> {
+    json.filter(|json| *json != "null")
 }
 
 #[cfg(test)]

@@ -4,9 +4,7 @@ use std::borrow::Cow;
 
 use trimtab_model::Dialect;
 
-use super::element::string;
-use crate::json::span::Span;
-use crate::json::{elements, pick};
+use crate::json::{elements, pick, unquoted};
 
 /// Detects the dialect of a request from its path, else from its body.
 ///
@@ -126,5 +124,5 @@ fn has_response_items(messages: &str) -> bool {
 /// The field `type` of an object.
 fn type_name(object: &str) -> Option<Cow<'_, str>> {
     let [json] = pick(object, ["type"])?;
-    json.and_then(|json| string(json, Span::new(0, json.len())))
+    json.and_then(unquoted)
 }

@@ -7,6 +7,7 @@ use super::request::{MarkerName, MarkerSpan, RequestFields};
 use super::table::{PartKind, PartSpan, ScanTables};
 use crate::json::cursor::{JsonCursor, ScanResult};
 use crate::json::span::Span;
+use crate::json::unquoted;
 
 /// Scans a body.
 #[derive(Default)]
@@ -175,7 +176,7 @@ impl<'a> BodyReader<'a> {
 
     /// The string at `span`, if it is one.
     pub(super) fn string(&self, span: Span) -> Option<std::borrow::Cow<'a, str>> {
-        string(self.text, span)
+        unquoted(span.of(self.text))
     }
 
     /// `span` if the value there is a string, else empty.
@@ -215,17 +216,6 @@ pub(super) fn bare(kind: PartKind, span: Span) -> PartSpan {
         content: Span::default(),
         id: Span::default(),
     }
-}
-
-/// The string at `span`, if it is one.
-pub(crate) fn string(text: &str, span: Span) -> Option<std::borrow::Cow<'_, str>> {
-    let raw = span.of(text);
-    let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
-    if !inner.as_bytes().contains(&b'\\') {
-        return Some(inner.into());
-    }
-    let raw = serde_json::from_str::<&serde_json::value::RawValue>(raw).ok()?;
-    crate::json::text(raw)
 }
 
 pub(crate) fn is_string(text: &str, span: Span) -> bool {

@@ -36,7 +36,6 @@ mod tests;
 pub use crate::json::span::Span;
 pub use crate::json::unscannable::{Unscannable, UnscannableReason};
 pub use detect::{detect, detect_messages};
-pub(crate) use element::string;
 pub use memo::{EntryBoundary, ScanMemo};
 pub use request::{
     AnswerLimit, LimitName, MarkerName, MarkerSpan, RequestFields, SessionHints, ToolSpan,

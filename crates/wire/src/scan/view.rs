@@ -6,12 +6,11 @@ use std::ops::Range;
 use serde_json::value::RawValue;
 use trimtab_model::{Dialect, Message, Role};
 
-use super::element::string;
 use super::request::RequestFields;
 use super::table::{EntrySpan, PartSpan};
 use super::{BodyScan, PartKind};
-use crate::json::pick;
 use crate::json::span::Span;
+use crate::json::{pick, unquoted};
 use crate::{chat, messages, responses};
 
 impl<'a> BodyScan<'a> {
@@ -37,7 +36,7 @@ impl<'a> BodyScan<'a> {
 
     /// The text at `span`, if that is a string.
     pub fn string(&self, span: Span) -> Option<Cow<'a, str>> {
-        string(self.text, span)
+        unquoted(span.of(self.text))
     }
 
     /// The name of the model.
@@ -102,11 +101,11 @@ impl<'a> BodyScan<'a> {
         }
         let json = self.json(part.span);
         let [type_name, name, function] = pick(json, ["type", "name", "function"])?;
-        let type_name = type_name.and_then(text).unwrap_or_default();
+        let type_name = type_name.and_then(unquoted).unwrap_or_default();
         match self.dialect {
-            Dialect::Messages => name.and_then(text),
+            Dialect::Messages => name.and_then(unquoted),
             // Built-in tools are named by the type of their calls.
-            Dialect::Responses => name.and_then(text).filter(|name| !name.is_empty()).or({
+            Dialect::Responses => name.and_then(unquoted).filter(|name| !name.is_empty()).or({
                 let own = type_name.strip_suffix("_call").unwrap_or(&type_name);
                 Some(Cow::Owned(own.to_owned()))
             }),
@@ -116,7 +115,7 @@ impl<'a> BodyScan<'a> {
                 let inner = [function, own()].into_iter().flatten();
                 let mut names = inner.filter_map(|json| pick(json, ["name"]));
                 let inner = names.next().map_or(name, |[name]| name);
-                inner.and_then(text)
+                inner.and_then(unquoted)
             }
         }
     }
@@ -271,9 +270,4 @@ impl<'a> BodyScan<'a> {
     pub(crate) fn size(&self) -> usize {
         self.tables.size()
     }
-}
-
-/// The text of `json`, if it is a string.
-fn text(json: &str) -> Option<Cow<'_, str>> {
-    string(json, Span::new(0, json.len()))
 }

@@ -3,8 +3,8 @@
 use trimtab_model::Usage;
 
 use super::event::{StreamEvent, TextDelta};
-use super::watcher::{StreamState, error, non_null, number, text};
-use crate::json::{elements, pick};
+use super::watcher::{StreamState, error};
+use crate::json::{elements, non_null, number, pick, text_of};
 
 /// Parses one event; none if it is not an object.
 pub(super) fn event(
@@ -51,7 +51,7 @@ fn choose<'a>(choice: &'a str, each: &mut impl FnMut(StreamEvent<'_>)) -> Option
             each(StreamEvent::Call);
         }
     }
-    if let Some(stop) = text(stop) {
+    if let Some(stop) = text_of(stop) {
         each(StreamEvent::Stop(stop));
     }
     Some(())

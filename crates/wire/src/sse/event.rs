@@ -4,8 +4,7 @@ use std::borrow::Cow;
 
 use trimtab_model::Usage;
 
-use crate::scan::Span;
-use crate::scan::string;
+use crate::json::unquoted;
 
 /// A piece of text, unescaped on demand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +20,7 @@ impl<'a> TextDelta<'a> {
 
     /// The text.
     pub fn text(&self) -> Cow<'a, str> {
-        string(self.json, Span::new(0, self.json.len())).unwrap_or_default()
+        unquoted(self.json).unwrap_or_default()
     }
 
     /// True if there is nothing in it.
@@ -40,8 +39,8 @@ pub enum StreamEvent<'a> {
     Text(TextDelta<'a>),
     /// More of the model's reasoning.
     Reasoning(TextDelta<'a>),
-    /// A call of a tool, or more of one. [`AnswerAssembler`](crate::answer::AnswerAssembler) has
-    /// its arguments.
+    /// A call of a tool, or more of one. [`AnswerReader`](crate::answer::AnswerReader) has its
+    /// arguments.
     Call,
     /// The usage so far; newer figures override older ones.
     Usage(Usage),

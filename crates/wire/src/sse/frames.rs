@@ -1,5 +1,7 @@
 //! The framing of server-sent events: lines, fields, blank lines.
 
+use std::borrow::Cow;
+
 use memchr::memchr2;
 
 /// The maximum size of a parsed event; a longer one is skipped. The last event of an answer may
@@ -170,51 +172,50 @@ impl EventCutter {
     }
 }
 
-/// The data of an event, and how to replace it.
-pub(super) struct ParsedEvent {
-    pub(super) data: Vec<u8>,
-    before: Vec<u8>,
-    after: Vec<u8>,
+/// An event with its data.
+pub(super) struct ParsedEvent<'a> {
+    event: &'a [u8],
+    pub(super) data: Cow<'a, [u8]>,
 }
 
-impl ParsedEvent {
+impl<'a> ParsedEvent<'a> {
     /// Parses an event; none if it has no data.
-    pub(super) fn new(event: &[u8]) -> Option<Self> {
-        let (mut data, mut before, mut after) = (Vec::new(), Vec::new(), Vec::new());
-        let mut found = false;
-        for line in event.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
-            if let Some(more) = data_of(line) {
-                if found {
-                    // An event may have several data lines. JSON does not care whether they are
-                    // joined by a line break or a space.
-                    data.push(b' ');
-                }
-                found = true;
-                data.extend_from_slice(more);
-            } else if found {
-                after.extend_from_slice(line);
-            } else {
-                before.extend_from_slice(line);
-            }
+    pub(super) fn new(event: &'a [u8]) -> Option<Self> {
+        let mut pieces = lines(event).filter_map(data_of);
+        let mut data = Cow::Borrowed(pieces.next()?);
+        for more in pieces {
+            // An event may have several data lines. JSON does not care whether they are joined by a
+            // line break or a space.
+            let data = data.to_mut();
+            data.push(b' ');
+            data.extend_from_slice(more);
         }
-        found.then_some(Self {
-            data,
-            before,
-            after,
-        })
+        Some(Self { event, data })
     }
 
     /// Writes the event with `json` as its data.
     pub(super) fn write(&self, json: &str, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.before);
-        out.extend_from_slice(b"data: ");
-        out.extend_from_slice(json.as_bytes());
-        out.push(b'\n');
-        if self.after.is_empty() {
+        let (mut is_written, mut is_open) = (false, false);
+        for line in lines(self.event) {
+            if data_of(line).is_none() {
+                out.extend_from_slice(line);
+                is_open = false;
+            } else if !std::mem::replace(&mut is_written, true) {
+                for piece in [b"data: ".as_slice(), json.as_bytes(), b"\n"] {
+                    out.extend_from_slice(piece);
+                }
+                is_open = true;
+            }
+        }
+        // A stream may end without the blank line.
+        if is_open {
             out.push(b'\n');
         }
-        out.extend_from_slice(&self.after);
     }
+}
+
+fn lines(event: &[u8]) -> impl Iterator<Item = &[u8]> {
+    event.split_inclusive(|byte| matches!(byte, b'\n' | b'\r'))
 }
 
 /// The data in a line; none if it has another field.

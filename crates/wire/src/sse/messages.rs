@@ -4,8 +4,8 @@ use serde_json::Value;
 use trimtab_model::Usage;
 
 use super::event::{StreamEvent, TextDelta};
-use super::watcher::{StreamState, error, non_null, text};
-use crate::json::pick;
+use super::watcher::{StreamState, error};
+use crate::json::{non_null, pick, text_of};
 
 /// Parses one event; none if it is not an object.
 pub(super) fn event(
@@ -38,7 +38,7 @@ pub(super) fn event(
         "\"message_delta\"" => {
             report(state, usage, each);
             let stop = delta.and_then(|json| pick(json, ["stop_reason"]));
-            if let Some(stop) = stop.and_then(|[stop]| text(stop)) {
+            if let Some(stop) = stop.and_then(|[stop]| text_of(stop)) {
                 each(StreamEvent::Stop(stop));
             }
         }

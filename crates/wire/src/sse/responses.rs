@@ -3,8 +3,8 @@
 use trimtab_model::Usage;
 
 use super::event::{StreamEvent, TextDelta};
-use super::watcher::{StreamState, error, non_null, text};
-use crate::json::pick;
+use super::watcher::{StreamState, error};
+use crate::json::{non_null, pick, text_of};
 
 /// Parses one event; none if it is not an object.
 pub(super) fn event(
@@ -53,7 +53,7 @@ fn finished(
     let [status, usage, details] = pick(response, ["status", "usage", "incomplete_details"])?;
     report(state, usage, each);
     let why = non_null(details).and_then(|json| pick(json, ["reason"]));
-    let stop = why.and_then(|[reason]| text(reason)).or(text(status));
+    let stop = why.and_then(|[reason]| text_of(reason)).or(text_of(status));
     each(StreamEvent::Stop(
         stop.unwrap_or_else(|| "completed".to_owned()),
     ));

@@ -1,7 +1,7 @@
 use trimtab_model::{Dialect, Usage};
 
 use super::*;
-use crate::answer::AnswerAssembler;
+use crate::answer::AnswerReader;
 
 const CHAT: &str = r#": keep-alive
 
@@ -155,9 +155,9 @@ fn all_dialects_tell_the_same() {
             "{dialect}"
         );
         assert_eq!((called, starts, ends), (true, 1, 1), "{dialect}");
-        let mut assembler = AnswerAssembler::new(dialect);
-        assembler.push(stream.as_bytes());
-        let message = assembler.finish().unwrap();
+        let mut reader = AnswerReader::new(dialect);
+        reader.push(stream.as_bytes(), |_| ());
+        let message = reader.into_message().unwrap();
         let mut calls: Vec<(&str, &str, &str)> = (message.calls())
             .map(|call| (&*call.id, &*call.name, &*call.arguments))
             .collect();
@@ -271,9 +271,9 @@ fn filtered(filter: &mut CallFilter, stream: &str, size: usize) -> String {
 }
 
 fn calls(dialect: Dialect, stream: &str) -> Vec<String> {
-    let mut assembler = AnswerAssembler::new(dialect);
-    assembler.push(stream.as_bytes());
-    let message = assembler.finish().unwrap();
+    let mut reader = AnswerReader::new(dialect);
+    reader.push(stream.as_bytes(), |_| ());
+    let message = reader.into_message().unwrap();
     message.calls().map(|call| call.name.clone()).collect()
 }
 

@@ -5,8 +5,7 @@ use trimtab_model::{Dialect, Usage, work};
 use super::event::{StreamError, StreamEvent};
 use super::frames::{EventFrame, EventFrames, MAX_EVENT};
 use super::{chat, messages, responses};
-use crate::json::pick;
-use crate::scan::{Span, string};
+use crate::json::{number, pick, text_of};
 
 /// Watches a stream.
 #[derive(Clone, Debug)]
@@ -49,10 +48,9 @@ impl StreamWatcher {
             .push(bytes, |frame| state.frame(&frame, &mut each));
     }
 
-    /// Takes the data of one event, which the caller has already framed.
-    pub fn take(&mut self, data: &str, mut each: impl FnMut(StreamEvent<'_>)) {
-        let frame = EventFrame::Data(data.as_bytes());
-        self.state.frame(&frame, &mut each);
+    /// Takes one event, which the caller has already framed.
+    pub(crate) fn take(&mut self, frame: &EventFrame<'_>, each: &mut impl FnMut(StreamEvent<'_>)) {
+        self.state.frame(frame, each);
     }
 
     /// Ends the stream: an event without its closing blank line counts too.
@@ -111,29 +109,16 @@ impl StreamState {
     }
 }
 
-/// The text of `json`, if it is a string.
-pub(super) fn text(json: Option<&str>) -> Option<String> {
-    let json = json?;
-    string(json, Span::new(0, json.len())).map(Into::into)
-}
-
-/// The number in `json`, if it is one.
-pub(super) fn number(json: Option<&str>) -> Option<u64> {
-    json?.parse().ok()
-}
-
-/// `json`, unless it is `null`.
-pub(super) fn non_null(json: Option<&str>) -> Option<&str> {
-    json.filter(|json| *json != "null")
-}
-
 /// Parses an error object, or an error that is a string.
 pub(super) fn error(json: &str, data: &str) -> StreamError {
     let [code, kind, message] = pick(json, ["code", "type", "message"]).unwrap_or_default();
     let number = number(code).map(|code| code.to_string());
     StreamError {
-        code: text(code).or(number).or(text(kind)).unwrap_or_default(),
-        message: text(message).or(text(Some(json))).unwrap_or_default(),
+        code: text_of(code)
+            .or(number)
+            .or(text_of(kind))
+            .unwrap_or_default(),
+        message: text_of(message).or(text_of(Some(json))).unwrap_or_default(),
         data: data.to_owned(),
     }
 }

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use trimtab_model::{Call, MediaKind, Message, Output, Part, Role, Usage};
 
 use super::private_marks;
-use super::thread::{MessageOrigin, ReadConversation, thought};
+use super::thread::{ReadConversation, thought};
 use super::{Conversation, TranscriptForm};
 use crate::json::{self, JsonFields, JsonType, string};
 use crate::raw_part;
@@ -25,17 +25,9 @@ pub(super) fn read(fields: &JsonFields<'_>) -> Option<ReadConversation> {
     read.id = fields.string("session_id");
     let agent = fields.fields("agent").unwrap_or_default();
     read.model = agent.string("model_name");
-    let mut origins = Vec::new();
-    for (unit, step) in fields.list("steps")?.into_iter().enumerate() {
-        let first = read.messages.len();
+    ReadConversation::of_units(read, fields.list("steps")?, |step, read| {
         read_step(&json::fields(step)?, &mut read.messages);
-        let came = first..read.messages.len();
-        origins.extend(came.map(|message| MessageOrigin { message, unit }));
-    }
-    Some(ReadConversation {
-        conversation: read,
-        origins,
-        taken_back: Vec::new(),
+        Some(())
     })
 }
 

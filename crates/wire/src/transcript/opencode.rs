@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use trimtab_model::{Call, MediaKind, Message, MessageKind, Output, Part, Role, Usage};
 
 use super::private_marks;
-use super::thread::{MessageOrigin, ReadConversation};
+use super::thread::ReadConversation;
 use super::{Conversation, TranscriptForm};
 use crate::json::{self, JsonFields};
 use crate::raw_part;
@@ -31,9 +31,7 @@ pub(super) fn read(
     let info = fields.fields("info")?;
     let mut read = Conversation::new(TranscriptForm::OpenCode);
     read.id = info.string("id");
-    let mut origins = Vec::new();
-    for (unit, entry) in messages.iter().enumerate() {
-        let first = read.messages.len();
+    ReadConversation::of_units(read, messages, |entry, read| {
         let info = entry.fields("info")?;
         let model = info.string("modelID");
         read.model = model.or(read.model.take());
@@ -50,13 +48,7 @@ pub(super) fn read(
             private_marks::apply(entry, [&mut message]);
             read.messages.push(message);
         }
-        let came = first..read.messages.len();
-        origins.extend(came.map(|message| MessageOrigin { message, unit }));
-    }
-    Some(ReadConversation {
-        conversation: read,
-        origins,
-        taken_back: Vec::new(),
+        Some(())
     })
 }
 

@@ -42,6 +42,26 @@ impl ReadConversation {
             taken_back,
         })
     }
+
+    /// Reads the units of a document. `each` adds the messages of one unit.
+    pub(super) fn of_units<T>(
+        mut conversation: Conversation,
+        units: impl IntoIterator<Item = T>,
+        mut each: impl FnMut(T, &mut Conversation) -> Option<()>,
+    ) -> Option<Self> {
+        let mut origins = Vec::new();
+        for (unit, content) in units.into_iter().enumerate() {
+            let first = conversation.messages.len();
+            each(content, &mut conversation)?;
+            let came = first..conversation.messages.len();
+            origins.extend(came.map(|message| MessageOrigin { message, unit }));
+        }
+        Some(Self {
+            conversation,
+            origins,
+            taken_back: Vec::new(),
+        })
+    }
 }
 
 /// A growing conversation of a log.

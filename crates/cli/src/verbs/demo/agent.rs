@@ -6,8 +6,7 @@ use http::Method;
 use serde::Serialize;
 use serde_json::{Value, json};
 use trimtab_model::{Dialect, Message, Usage};
-use trimtab_wire::answer::AnswerAssembler;
-use trimtab_wire::sse::StreamWatcher;
+use trimtab_wire::answer::AnswerReader;
 
 use super::MODEL;
 use super::provider::CALL_HEADER;
@@ -125,11 +124,12 @@ async fn send(
 
 /// Checks that the client received exactly the model's answer.
 fn check_answer(answer: &HttpAnswer, round: &DemoRound) -> Result<Usage, String> {
-    let mut watcher = StreamWatcher::new(Dialect::Messages);
-    watcher.push(&answer.body, |_| ());
-    let mut assembler = AnswerAssembler::new(Dialect::Messages);
-    assembler.push(&answer.body);
-    let said = assembler.finish().unwrap_or_else(|| Message::assistant(""));
+    let mut reader = AnswerReader::new(Dialect::Messages);
+    reader.push(&answer.body, |_| ());
+    let usage = reader.usage();
+    let said = reader
+        .into_message()
+        .unwrap_or_else(|| Message::assistant(""));
     let text = said.text();
     let calls: Vec<&str> = said.calls().map(|call| call.id.as_str()).collect();
     let expected = round.calls.iter().map(|call| call.id.as_str());
@@ -139,7 +139,7 @@ fn check_answer(answer: &HttpAnswer, round: &DemoRound) -> Result<Usage, String>
             round.text
         ));
     }
-    Ok(watcher.usage())
+    Ok(usage)
 }
 
 /// The messages of a round in the agent's history.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::io::{BufRead, IsTerminal, Write as _};
+use std::io::{BufRead, IsTerminal};
 
 use clap::ArgGroup;
 use serde_json::json;
@@ -13,7 +13,7 @@ use super::store_location::{StoreLocation, session_id};
 use crate::common::CommonArgs;
 use crate::common::StoreArgs;
 use crate::exit::Failure;
-use crate::ui::visible::{visible, visible_json};
+use crate::ui::visible::visible;
 use crate::ui::{Terminal, number, units};
 
 /// Prefix of the sessions in which the proxy lists conversations of renewed credentials.
@@ -78,12 +78,7 @@ pub fn run(
     // Collection with explicit names ignores leases: an erasure must not wait for a proxy.
     let done = place.store.collect(&request);
     let done = done.map_err(|error| place.failed(&error))?;
-    let report = if common.json {
-        visible_json(&as_json(&done)) + "\n"
-    } else {
-        text(&done)
-    };
-    terminal.out().write_all(report.as_bytes())?;
+    terminal.report(common.json, &as_json(&done), &text(&done))?;
     if done.traces_left {
         return Err(Failure::WithHint {
             message: "the sessions are removed, but copies of their text may remain: the \

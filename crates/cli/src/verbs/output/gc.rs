@@ -1,7 +1,6 @@
 //! `trimtab output gc`: removes old sessions.
 
 use std::fmt::Write as _;
-use std::io::Write;
 use std::time::Duration;
 
 use serde_json::json;
@@ -11,7 +10,7 @@ use super::sessions::tenant_prefix;
 use crate::common::CommonArgs;
 use crate::common::StoreArgs;
 use crate::exit::Failure;
-use crate::ui::visible::{visible, visible_json};
+use crate::ui::visible::visible;
 use crate::ui::{Terminal, number, units};
 
 /// The arguments of `trimtab output gc`.
@@ -80,12 +79,7 @@ pub fn run(
     };
     let done = place.store.collect(&request);
     let done = done.map_err(|error| place.failed(&error))?;
-    let report = if common.json {
-        visible_json(&as_json(args, &done)) + "\n"
-    } else {
-        text(args, &done)
-    };
-    terminal.out().write_all(report.as_bytes())?;
+    terminal.report(common.json, &as_json(args, &done), &text(args, &done))?;
     if done.traces_left {
         terminal
             .warn("copies of removed text may remain: there was no room to rewrite the database");

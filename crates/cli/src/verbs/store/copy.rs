@@ -1,6 +1,5 @@
 //! `trimtab store copy`.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,7 +12,6 @@ use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::ui::progress::Progress;
 use crate::ui::units::size;
-use crate::ui::visible::visible_json;
 use crate::ui::{Terminal, number};
 use crate::verbs::output::store_location::explain;
 
@@ -64,12 +62,7 @@ pub fn run(
         Error::NotEmpty | Error::OtherSession { .. } => explain(&to, &error),
         error => explain(&format!("{from} or {to}"), &error),
     })?;
-    let report = if common.json {
-        visible_json(&as_json(&done)) + "\n"
-    } else {
-        text(&done)
-    };
-    terminal.out().write_all(report.as_bytes())?;
+    terminal.report(common.json, &as_json(&done), &text(&done))?;
     Ok(())
 }
 

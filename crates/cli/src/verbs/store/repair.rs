@@ -1,14 +1,11 @@
 //! `trimtab store repair`.
 
-use std::io::Write;
-
 use serde_json::json;
 use trimtab::store::{FolderStore, RepairReport};
 
 use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::ui::Terminal;
-use crate::ui::visible::visible_json;
 use crate::verbs::output::store_location::explain;
 
 /// The first part of `trimtab store repair --help`.
@@ -24,12 +21,7 @@ the store unchanged; run it again.";
 pub fn run(common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     let path = common.store.present()?;
     let done = FolderStore::repair(&path).map_err(|error| explain(&path.display(), &error))?;
-    let report = if common.json {
-        visible_json(&as_json(&done)) + "\n"
-    } else {
-        text(&done)
-    };
-    terminal.out().write_all(report.as_bytes())?;
+    terminal.report(common.json, &as_json(&done), &text(&done))?;
     Ok(())
 }
 

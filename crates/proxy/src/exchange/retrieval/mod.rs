@@ -9,19 +9,18 @@ use http::Response;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
-use memchr::memmem;
-use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::{Dialect, Message, Part};
-use trimtab_wire::answer::{self, AnswerAssembler, LONGEST_ANSWER, WholeAnswer};
-use trimtab_wire::sse::{CallFilter, StreamEvent, StreamWatcher, without_repeated_tools};
+use trimtab_wire::answer::{self, AnswerReader, LONGEST_ANSWER, WholeAnswer};
+use trimtab_wire::json::pick;
+use trimtab_wire::sse::{CallFilter, StreamEvent, without_repeated_tools};
 
 use self::rounds::{AnswerOutcome, RetrievalServer, RoundFailure};
 use crate::answer::hide_calls;
-use crate::answer::usage_watch::usage_in;
+use crate::answer::usage_watch::ObservedCalls;
 use crate::exchange::Exchange;
 use crate::request::context::RequestContext;
 use crate::transport::body::{
@@ -88,21 +87,22 @@ async fn pump(mut server: RetrievalServer, mut body: ProxyBody, pieces: FrameSen
     let dialect = server.exchange.managed.job.dialect;
     let mut filter = CallFilter::new(dialect, [server.names.read, server.names.grep]);
     let mut spoken = false;
-    while let Some((said, spoke)) = pass_stream(&mut server, body, &mut filter, &pieces).await {
+    while let Some(reader) = pass_stream(&mut server, body, &mut filter, &pieces).await {
         // The client has the end of the answer: the model called none of our tools, or others as
         // well.
         if !filter.is_waiting() {
             return;
         }
-        let Some(said) = said else {
-            // The answer was too long to be read, so its calls cannot be served. The client gets
-            // the end that was held back.
+        if reader.answer.is_too_long() {
+            // Its calls cannot be served. The client gets the end that was held back.
             let mut end = Vec::new();
             filter.release(&mut end);
             let _: Option<()> = send_bytes(&pieces, end).await;
             return;
-        };
-        spoken |= spoke;
+        }
+        spoken |= reader.spoken;
+        let said = reader.answer.into_message();
+        let said = said.unwrap_or_else(|| Message::assistant(""));
         let next = tokio::select! {
             next = server.serve(said) => next,
             // The client is gone, so the provider need not write the next answer.
@@ -149,8 +149,8 @@ async fn failed_stream_end(
 
 /// Reads a stream while it passes.
 struct StreamReader {
-    assembler: AnswerAssembler,
-    watcher: StreamWatcher,
+    dialect: Dialect,
+    answer: AnswerReader,
     /// True once a tool was called.
     called: bool,
     /// True once the client was shown a text.
@@ -164,8 +164,8 @@ struct StreamReader {
 impl StreamReader {
     fn new(dialect: Dialect) -> Self {
         Self {
-            assembler: AnswerAssembler::new(dialect),
-            watcher: StreamWatcher::new(dialect),
+            dialect,
+            answer: AnswerReader::new(dialect),
             called: false,
             spoken: false,
             ended: false,
@@ -175,33 +175,32 @@ impl StreamReader {
 
     /// Takes the data of the next event.
     fn take(&mut self, data: &str) {
-        self.assembler.take(data);
-        if self.response_id.is_none() {
+        if self.dialect == Dialect::Responses && self.response_id.is_none() {
             self.response_id = response_id(data);
         }
         let Self {
-            watcher,
+            answer,
             called,
             spoken,
             ended,
             ..
         } = self;
-        watcher.take(data, |event| {
+        answer.take(data, |event| {
             *called |= matches!(event, StreamEvent::Call);
-            *spoken |= matches!(&event, StreamEvent::Text(delta) if !delta.text().is_empty());
+            *spoken |= matches!(&event, StreamEvent::Text(delta) if !delta.is_empty());
             *ended |= matches!(event, StreamEvent::Stop(_) | StreamEvent::End);
         });
     }
 }
 
-/// Passes one stream to the client. Returns its message, unless it was too long, and whether it
-/// showed text. None if the stream broke or the client is gone.
+/// Passes one stream to the client, and returns what was read. None if the stream broke or the
+/// client is gone.
 async fn pass_stream(
     server: &mut RetrievalServer,
     mut body: ProxyBody,
     filter: &mut CallFilter,
     pieces: &FrameSender,
-) -> Option<(Option<Message>, bool)> {
+) -> Option<StreamReader> {
     let mut reader = StreamReader::new(server.exchange.managed.job.dialect);
     let mut out = Vec::new();
     loop {
@@ -221,7 +220,7 @@ async fn pass_stream(
                     // are served and stored before the end is passed on.
                     finish_stream(server, filter, &reader).await;
                 }
-                if reader.watcher.is_ended() && !filter.is_waiting() {
+                if reader.answer.is_ended() && !filter.is_waiting() {
                     server.mark_ended();
                 }
                 send_bytes(pieces, std::mem::take(&mut out)).await?;
@@ -238,16 +237,13 @@ async fn pass_stream(
     filter.finish_reading(&mut out, |event| reader.take(event));
     finish_stream(server, filter, &reader).await;
     send_bytes(pieces, out).await?;
-    let learning = server.learn(reader.watcher.usage(), reader.called);
+    let called = ObservedCalls::Known(reader.called);
+    let learning = server.learn(reader.answer.usage(), called);
     if filter.is_waiting() {
         // The usage belongs to this call. It must be recorded before the next window is made.
         learning.await.ok();
     }
-    let said = (!reader.assembler.gave_up()).then(|| {
-        let said = reader.assembler.finish();
-        said.unwrap_or_else(|| Message::assistant(""))
-    });
-    Some((said, reader.spoken))
+    Some(reader)
 }
 
 /// Serves and stores what must be durable before the client has the end of a stream.
@@ -257,7 +253,7 @@ async fn finish_stream(server: &mut RetrievalServer, filter: &CallFilter, reader
         return;
     }
     if filter.has_hidden() {
-        server.serve_mixed_stream(&reader.assembler).await;
+        server.serve_mixed_stream(&reader.answer).await;
     } else {
         server.keep_link().await;
     }
@@ -265,18 +261,9 @@ async fn finish_stream(server: &mut RetrievalServer, filter: &CallFilter, reader
 
 /// The id of the response in an event of Responses.
 fn response_id(data: &str) -> Option<String> {
-    #[derive(Deserialize)]
-    struct ResponseEvent {
-        response: ResponseOutline,
-    }
-    #[derive(Deserialize)]
-    struct ResponseOutline {
-        id: String,
-    }
-    // Most events are deltas, which have no response. A search is cheaper than parsing them.
-    memmem::find(data.as_bytes(), b"\"response\":")?;
-    let event: ResponseEvent = serde_json::from_str(data).ok()?;
-    Some(event.response.id)
+    let [response] = pick(data, ["response"])?;
+    let [id] = pick(response?, ["id"])?;
+    serde_json::from_str(id?).ok()
 }
 
 /// Sends bytes to the client. None if it is gone.
@@ -368,20 +355,19 @@ impl RetrievalServer {
     /// Reads a complete answer. The `first` one is parsed only if it may call one of our tools.
     fn read_whole_answer(
         &self,
-        bytes: &[u8],
+        bytes: &Bytes,
         first: bool,
     ) -> (Option<Value>, Option<Message>, JoinHandle<()>) {
         let dialect = self.exchange.managed.job.dialect;
-        let usage = usage_in(dialect, bytes).unwrap_or_default();
+        let usage = answer::usage_in(dialect, bytes).unwrap_or_default();
         if first && !answer::may_name(bytes, &[self.names.read, self.names.grep]) {
-            let called = answer::calls_a_tool(dialect, bytes);
-            return (None, None, self.learn(usage, called));
+            let calls = ObservedCalls::In(dialect, bytes.clone());
+            return (None, None, self.learn(usage, calls));
         }
-        let shown: Option<Value> = serde_json::from_slice(bytes).ok();
-        let said = shown.clone();
-        let said = said.and_then(|shown| Some(WholeAnswer::read(dialect, shown)?.message));
+        let shown = serde_json::from_slice(bytes).ok();
+        let said = WholeAnswer::read(dialect, bytes).map(|answer| answer.message);
         let called = said.as_ref().is_some_and(Message::has_calls);
-        (shown, said, self.learn(usage, called))
+        (shown, said, self.learn(usage, ObservedCalls::Known(called)))
     }
 
     /// The answer without the definitions of our tools, which Responses repeats in it.

@@ -12,7 +12,7 @@ use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::{Call, Dialect, Message, Output, Usage};
 
 use super::tools_withdrawn;
-use crate::answer::usage_watch::ObservedAnswer;
+use crate::answer::usage_watch::{ObservedAnswer, ObservedCalls};
 use crate::conversation::branch::{Branch, BranchError, OutgoingBody};
 use crate::conversation::hidden_rounds::PendingOwnCalls;
 use crate::exchange::Exchange;
@@ -25,7 +25,7 @@ use crate::resources::deadline;
 use crate::response_chains::stored_link::StoredLink;
 use crate::transport::body::ProxyBody;
 use crate::transport::upstream_client::UpstreamFailure;
-use trimtab_wire::answer::AnswerAssembler;
+use trimtab_wire::answer::AnswerReader;
 use trimtab_wire::scan::BodyScan;
 
 /// The output for retrieval calls beyond the limit.
@@ -142,7 +142,7 @@ impl RetrievalServer {
     }
 
     /// Records the reported usage, and teaches it to the session.
-    pub(super) fn learn(&self, usage: Usage, called: bool) -> JoinHandle<()> {
+    pub(super) fn learn(&self, usage: Usage, calls: ObservedCalls) -> JoinHandle<()> {
         let usage = (usage != Usage::default()).then_some(usage);
         let outgoing = &self.exchange.outgoing;
         self.outcome.with(|served| {
@@ -150,8 +150,12 @@ impl RetrievalServer {
             served.sizes = Some(outgoing.sizes);
         });
         let managed = Arc::clone(&self.exchange.managed);
-        let (seen, window) = (ObservedAnswer::whole(usage, called), outgoing.window);
-        tokio::spawn(learn_later(managed, window, seen))
+        let seen = ObservedAnswer {
+            usage,
+            calls,
+            is_complete: true,
+        };
+        tokio::spawn(learn_later(managed, outgoing.window, seen))
     }
 
     /// Records that the client gets the end of the answer now.
@@ -235,13 +239,13 @@ impl RetrievalServer {
     }
 
     /// Serves our calls in a stream that also calls the client's tools, once.
-    pub(super) async fn serve_mixed_stream(&mut self, so_far: &AnswerAssembler) {
+    pub(super) async fn serve_mixed_stream(&mut self, so_far: &AnswerReader) {
         // Only once, although a stream can announce its end in several events.
         if std::mem::replace(&mut self.mixed_calls_served, true) {
             return;
         }
         // Finished on a copy, because the stream still continues with its last events.
-        let said = so_far.clone().finish();
+        let said = so_far.clone().into_message();
         if let Some(said) = said.filter(|said| !our_calls(said, self.names).is_empty()) {
             self.serve_mixed(said).await;
         }

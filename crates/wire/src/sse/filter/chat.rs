@@ -1,7 +1,7 @@
 //! Rewrites the events of Chat Completions.
 
-use super::{EventEdit, EventVerdict, StreamRewriter, number, text};
-use crate::json::{elements, pick};
+use super::{EventEdit, EventVerdict, StreamRewriter, number};
+use crate::json::{elements, pick, text_of};
 
 /// Whether a delta names the role of the answer.
 enum NamedRole {
@@ -75,7 +75,7 @@ impl StreamRewriter {
                 continue;
             };
             let name = function.or(custom).and_then(|json| pick(json, ["name"]));
-            let name = name.and_then(|[name]| text(name));
+            let name = name.and_then(|[name]| text_of(name));
             let name = name.filter(|name| !name.is_empty());
             let known = self.indices.contains_key(&number(index));
             let seen = match name {

@@ -1,7 +1,7 @@
 //! Rewrites the events of Messages.
 
-use super::{EventEdit, EventVerdict, StreamRewriter, number, text};
-use crate::json::pick;
+use super::{EventEdit, EventVerdict, StreamRewriter, number};
+use crate::json::{pick, text_of};
 
 /// The figures of the prompt, which the first event of an answer has and the last one may lack.
 const PROMPT_FIGURES: [&str; 3] = [
@@ -81,5 +81,5 @@ fn prompt_figures(json: &str) -> Option<Vec<(&'static str, String)>> {
 /// The called tool, if the part is a call.
 fn called(part: &str) -> Option<String> {
     let [type_name, name] = pick(part, ["type", "name"])?;
-    text(name).filter(|_| type_name == Some("\"tool_use\""))
+    text_of(name).filter(|_| type_name == Some("\"tool_use\""))
 }

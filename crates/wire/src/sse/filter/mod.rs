@@ -11,8 +11,7 @@ use std::collections::HashMap;
 use trimtab_model::{Dialect, work};
 
 use super::frames::{EventCutter, MAX_EVENT, ParsedEvent, RawEvent};
-use super::watcher::text;
-use crate::json::quoted;
+use crate::json::{quoted, text_of};
 use crate::scan::Span;
 use crate::splice::containers::Containers;
 use crate::splice::edits::ByteEdits;
@@ -176,7 +175,7 @@ impl StreamRewriter {
         }
     }
 
-    fn event(&mut self, event: &[u8], parsed: &ParsedEvent, json: &str, out: &mut Vec<u8>) {
+    fn event(&mut self, event: &[u8], parsed: &ParsedEvent<'_>, json: &str, out: &mut Vec<u8>) {
         work::step(1);
         let verdict = match self.dialect {
             // `[DONE]` is not JSON, but it is the end in Chat Completions.
@@ -236,7 +235,7 @@ impl StreamRewriter {
     fn keep_id(&mut self, id: Option<&str>, edit: &mut EventEdit<'_>) {
         let Some(json) = id else { return };
         match &self.id {
-            None => self.id = text(Some(json)),
+            None => self.id = text_of(Some(json)),
             Some(first) if self.goes_on => edit.set(json, &quoted(first)),
             Some(_) => {}
         }

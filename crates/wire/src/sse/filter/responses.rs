@@ -1,8 +1,8 @@
 //! Rewrites the events of Responses.
 
 use super::super::responses::is_call;
-use super::{EventEdit, EventVerdict, StreamRewriter, number, text};
-use crate::json::{elements, pick};
+use super::{EventEdit, EventVerdict, StreamRewriter, number};
+use crate::json::{elements, pick, text_of};
 
 /// The maximum size of the parts that are kept for the event that repeats them.
 const MAX_SEEN: usize = 8 << 20;
@@ -115,7 +115,7 @@ fn drop_tools(response: Option<&str>, is_hidden: impl Fn(&str) -> bool, edit: &m
         return;
     };
     for tool in elements(tools) {
-        let name = pick(tool, ["name"]).and_then(|[name]| text(name));
+        let name = pick(tool, ["name"]).and_then(|[name]| text_of(name));
         if name.is_some_and(|name| is_hidden(&name)) {
             edit.drop_element(tools, tool);
         }
@@ -130,5 +130,5 @@ fn id(response: &str) -> Option<&str> {
 /// The called tool, if the entry is a call. Calls of built-in tools have no name.
 fn called(item: &str) -> Option<String> {
     let [name] = pick(item, ["name"])?;
-    is_call(item).then(|| text(name).unwrap_or_default())
+    is_call(item).then(|| text_of(name).unwrap_or_default())
 }
