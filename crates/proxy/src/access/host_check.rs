@@ -66,15 +66,16 @@ fn knows(config: &ProxyConfig, local: IpAddr, host: &str) -> bool {
     let Some(name) = without_port(host) else {
         return false;
     };
-    // An address needs no DNS, so a page cannot be made to lead here by rebinding a name.
-    let addresses = [config.listen.ip(), local.to_canonical()].map(written);
-    let ours = config.hosts.iter().map(String::as_str);
-    LOCAL
+    // A setting may name a host with its port, so the whole text is compared as well.
+    let is_named =
+        |known: &str| known.eq_ignore_ascii_case(name) || known.eq_ignore_ascii_case(host);
+    let mut names = LOCAL
         .into_iter()
-        .chain(ours)
-        .chain(addresses.iter().flatten().map(String::as_str))
-        // A setting may name a host with its port, so the whole text is compared as well.
-        .any(|known| known.eq_ignore_ascii_case(name) || known.eq_ignore_ascii_case(host))
+        .chain(config.hosts.iter().map(String::as_str));
+    // An address needs no DNS, so a page cannot be made to lead here by rebinding a name.
+    let addresses = [config.listen.ip(), local.to_canonical()];
+    let mut addresses = addresses.into_iter().filter_map(written);
+    names.any(is_named) || addresses.any(|address| is_named(&address))
 }
 
 /// An address in the form of a host; none for the unspecified address.

@@ -20,7 +20,6 @@ use crate::transport::body::ProxyBody;
 use crate::transport::client_body::ClientBody;
 use crate::transport::connections::{Connection, OpenRequest};
 use crate::transport::headers;
-use crate::transport::watched_body::counted;
 
 /// Approximate bytes of the connection buffers that a request in progress uses.
 const STREAM_BUFFERS: usize = 64 << 10;
@@ -40,7 +39,7 @@ pub(crate) struct ArrivedRequest {
 /// A request that passed access control.
 pub(crate) struct AdmittedRequest {
     pub(crate) context: RequestContext,
-    /// Its body, counted while it is read.
+    /// Its body.
     pub(crate) body: ProxyBody,
     /// The client's end of the tunnel, if it asks for a WebSocket.
     pub(crate) websocket: Option<websocket::TunnelClient>,
@@ -107,8 +106,8 @@ impl ArrivedRequest {
                 }
                 // A wrong value is the caller's mistake. Without an answer that says so, the
                 // request would be sent in a way that its sender did not want.
-                let policies = self.settings.policy_names();
-                let wrong = headers::wrong_value(&self.parts.headers, &policies);
+                let policies = || self.settings.policy_names();
+                let wrong = headers::wrong_value(&self.parts.headers, policies);
                 (caller.tenant, wrong.map(AccessRefusal::header))
             }
             Err(refusal) => (Err(UnknownTenant::default()), Some(refusal)),
@@ -116,8 +115,8 @@ impl ArrivedRequest {
         // A refused request gets its context as well: it writes the record and the headers of the
         // answer. Its body is never read.
         let wait = self.settings.config.limits.body_idle_time();
-        let (body, body_fault) = ClientBody::wrap(self.incoming, wait, self.connection);
-        let body = counted(body, Arc::clone(&self.note.body_bytes));
+        let bytes = Arc::clone(&self.note.body_bytes);
+        let (body, body_fault) = ClientBody::wrap(self.incoming, wait, bytes, self.connection);
         let context = RequestContext {
             path: path_of(&self.parts).to_owned(),
             shared: self.shared,

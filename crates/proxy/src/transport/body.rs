@@ -30,14 +30,9 @@ pub(crate) fn full_body(bytes: impl Into<Bytes>) -> ProxyBody {
         .boxed_unsync()
 }
 
-/// An incoming body, unchanged.
-pub(crate) fn pass_through(incoming: Incoming) -> ProxyBody {
-    incoming.map_err(Into::into).boxed_unsync()
-}
-
 /// The body of an answer. It fails if nothing arrives for `idle`; no other timer limits an answer.
 pub(crate) fn from_upstream(incoming: Incoming, idle: Duration) -> ProxyBody {
-    IdleLimitedBody::sent_by("upstream", pass_through(incoming), idle).boxed_unsync()
+    IdleLimitedBody::sent_by("upstream", incoming, idle).boxed_unsync()
 }
 
 /// A body that was read up to a limit.
@@ -248,34 +243,37 @@ pub(crate) struct IdleTimeout {
 }
 
 /// A body that fails if nothing arrives for too long while somebody waits for it.
-pub(crate) struct IdleLimitedBody {
-    inner: ProxyBody,
+pub(crate) struct IdleLimitedBody<B> {
+    inner: B,
     sender: &'static str,
     limit: Duration,
     /// When the current wait started. Time without a waiting reader does not count.
     waiting: Option<Instant>,
-    /// A timer at or before the deadline. Moving it for every event would cost more than checking
-    /// late.
-    alarm: Pin<Box<Sleep>>,
+    /// A timer at or before the deadline, once somebody had to wait. Moving it for every event
+    /// would cost more than checking late.
+    alarm: Option<Pin<Box<Sleep>>>,
     /// The task that the timer wakes.
     wakes: Option<Waker>,
 }
 
-impl IdleLimitedBody {
+impl<B> IdleLimitedBody<B> {
     /// Watches a body that `sender` sends.
-    pub(crate) fn sent_by(sender: &'static str, inner: ProxyBody, limit: Duration) -> Self {
+    pub(crate) fn sent_by(sender: &'static str, inner: B, limit: Duration) -> Self {
         Self {
             inner,
             sender,
             limit,
             waiting: None,
-            alarm: Box::pin(tokio::time::sleep(limit)),
+            alarm: None,
             wakes: None,
         }
     }
 }
 
-impl HttpBody for IdleLimitedBody {
+impl<B> HttpBody for IdleLimitedBody<B>
+where
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Unpin,
+{
     type Data = Bytes;
     type Error = BoxError;
 
@@ -286,28 +284,30 @@ impl HttpBody for IdleLimitedBody {
         let this = &mut *self;
         if let Poll::Ready(frame) = Pin::new(&mut this.inner).poll_frame(context) {
             this.waiting = None;
-            return Poll::Ready(frame);
+            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
         // The time starts when somebody waits. A client that reads slowly must not make the
         // upstream look idle.
         let since = *this.waiting.get_or_insert_with(Instant::now);
+        let sleep = || Box::pin(tokio::time::sleep_until(since + this.limit));
+        let alarm = this.alarm.get_or_insert_with(sleep);
         let is_set = this
             .wakes
             .as_ref()
             .is_some_and(|waker| waker.will_wake(context.waker()));
         // A timer that is set for this waker needs no second poll, which is the case for almost
         // every event.
-        if is_set && !this.alarm.is_elapsed() {
+        if is_set && !alarm.is_elapsed() {
             return Poll::Pending;
         }
         this.wakes = Some(context.waker().clone());
-        while this.alarm.as_mut().poll(context).is_ready() {
+        while alarm.as_mut().poll(context).is_ready() {
             if since.elapsed() >= this.limit {
                 let (who, limit) = (this.sender, this.limit);
                 return Poll::Ready(Some(Err(IdleTimeout { sender: who, limit }.into())));
             }
             // The alarm was set for an earlier wait, in which something came in time.
-            this.alarm.as_mut().reset(since + this.limit);
+            alarm.as_mut().reset(since + this.limit);
         }
         Poll::Pending
     }

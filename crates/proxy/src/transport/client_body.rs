@@ -1,6 +1,7 @@
 //! The body of a request as its client sends it. A fault in it is remembered, so that the answer
 //! names the client as the cause and not the upstream.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -9,7 +10,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use hyper::body::Incoming;
 
-use crate::transport::body::{self, BoxError, IdleLimitedBody, IdleTimeout, ProxyBody};
+use crate::transport::body::{BoxError, IdleLimitedBody, IdleTimeout, ProxyBody};
 use crate::transport::connections::Connection;
 use crate::transport::watched_body::{FrameWatch, PolledFrame, watched_body};
 
@@ -45,20 +46,24 @@ impl BodyFault {
 /// Watches the body of a client. Reading fails if nothing arrives for too long.
 pub(crate) struct ClientBody {
     fault: BodyFault,
+    /// Its bytes so far.
+    bytes: Arc<AtomicU64>,
     connection: Option<Arc<Connection>>,
 }
 
 impl ClientBody {
-    /// The body, and its fault, which is set later.
+    /// The body, and its fault, which is set later. Its bytes are added to `bytes`.
     pub(crate) fn wrap(
         incoming: Incoming,
         limit: Duration,
+        bytes: Arc<AtomicU64>,
         connection: Option<Arc<Connection>>,
     ) -> (ProxyBody, BodyFault) {
         let fault = BodyFault::default();
-        let body = IdleLimitedBody::sent_by("the client", body::pass_through(incoming), limit);
+        let body = IdleLimitedBody::sent_by("the client", incoming, limit);
         let watch = Self {
             fault: fault.clone(),
+            bytes,
             connection,
         };
         (watched_body(body, watch), fault)
@@ -94,8 +99,13 @@ impl Drop for ClientBody {
 impl FrameWatch for ClientBody {
     fn polled(&mut self, polled: &PolledFrame, is_end: bool) {
         self.note_progress(polled, is_end);
-        if let Poll::Ready(Some(Err(error))) = polled {
-            self.fault.note(error);
+        match polled {
+            Poll::Ready(Some(Ok(frame))) => {
+                let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
+                self.bytes.fetch_add(bytes, Ordering::Relaxed);
+            }
+            Poll::Ready(Some(Err(error))) => self.fault.note(error),
+            _ => {}
         }
     }
 }

@@ -66,8 +66,8 @@ pub(crate) fn trace_parent(headers: &HeaderMap) -> String {
     text.chars().take(60).collect()
 }
 
-/// Removes headers that concern one connection only, and those that `Connection` names.
-fn strip_hop_by_hop(headers: &mut HeaderMap) {
+/// Removes headers that concern one connection only, those that `Connection` names, and `others`.
+fn strip_hop_by_hop(headers: &mut HeaderMap, others: impl Fn(&HeaderName) -> bool) {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
         .iter()
@@ -75,34 +75,28 @@ fn strip_hop_by_hop(headers: &mut HeaderMap) {
         .flat_map(|value| value.split(','))
         .filter_map(|name| name.trim().parse().ok())
         .collect();
-    for name in named.iter().chain(&HOP_BY_HOP) {
+    let is_removed =
+        |name: &&HeaderName| HOP_BY_HOP.contains(*name) || named.contains(*name) || others(*name);
+    // Collected first, because a map cannot be changed while its keys are borrowed.
+    let removed: Vec<HeaderName> = headers.keys().filter(is_removed).cloned().collect();
+    for name in removed {
         headers.remove(name);
     }
 }
 
 /// The headers of a request for the upstream.
 pub(crate) fn to_upstream(mut headers: HeaderMap) -> HeaderMap {
-    strip_hop_by_hop(&mut headers);
     // The HTTP client sets `Host` for the upstream's address, and the length from the body, which
     // may have been edited. `Expect` was answered by our own server.
-    for name in [HOST, CONTENT_LENGTH, EXPECT] {
-        headers.remove(name);
-    }
-    // Collected first, because a map cannot be changed while its keys are borrowed.
-    let ours: Vec<HeaderName> = headers
-        .keys()
-        .filter(|name| name.as_str().starts_with(PREFIX))
-        .cloned()
-        .collect();
-    for name in ours {
-        headers.remove(name);
-    }
+    strip_hop_by_hop(&mut headers, |name| {
+        [HOST, CONTENT_LENGTH, EXPECT].contains(name) || name.as_str().starts_with(PREFIX)
+    });
     headers
 }
 
 /// Prepares the headers of an answer for the client.
 pub(crate) fn to_client(headers: &mut HeaderMap) {
-    strip_hop_by_hop(headers);
+    strip_hop_by_hop(headers, |_| false);
 }
 
 /// The headers of a request for the upstream if we read the answer, which must not be compressed.
@@ -130,16 +124,21 @@ pub(crate) fn mode(headers: &HeaderMap) -> Option<ProxyMode> {
     }
 }
 
-/// The mistake in the first of our request headers that has an impossible value. `policies` are the
-/// names that the preset may have.
-pub(crate) fn wrong_value(headers: &HeaderMap, policies: &[&str]) -> Option<String> {
-    let lists = [
-        (MODE, MODES.as_slice()),
-        (BYPASS, ["true", "false"].as_slice()),
-        (PRESET, policies),
-    ];
-    let mut mistakes = lists.into_iter().filter_map(|(name, allowed)| {
+/// The mistake in the first of our request headers that has an impossible value. `policies` lists
+/// the names that the preset may have.
+pub(crate) fn wrong_value<'p>(
+    headers: &HeaderMap,
+    policies: impl Fn() -> Vec<&'p str>,
+) -> Option<String> {
+    let mut mistakes = [MODE, BYPASS, PRESET].into_iter().filter_map(|name| {
         let value = String::from_utf8_lossy(headers.get(&name)?.as_bytes());
+        let allowed = if name == PRESET {
+            policies()
+        } else if name == MODE {
+            MODES.to_vec()
+        } else {
+            vec!["true", "false"]
+        };
         let value = value.trim();
         let lower = value.to_ascii_lowercase();
         // Names of policies are in the user's settings, where the case counts.

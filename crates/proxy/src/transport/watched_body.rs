@@ -1,8 +1,6 @@
 //! A body that passes unchanged while a `FrameWatch` sees its frames.
 
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -56,21 +54,5 @@ where
 
     fn size_hint(&self) -> SizeHint {
         self.inner.size_hint()
-    }
-}
-
-/// The same body. Its bytes are added to `total`.
-pub(crate) fn counted(inner: ProxyBody, total: Arc<AtomicU64>) -> ProxyBody {
-    watched_body(inner, ByteCounter(total))
-}
-
-struct ByteCounter(Arc<AtomicU64>);
-
-impl FrameWatch for ByteCounter {
-    fn polled(&mut self, polled: &PolledFrame, _is_end: bool) {
-        if let Poll::Ready(Some(Ok(frame))) = polled {
-            let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
-            self.0.fetch_add(bytes, Ordering::Relaxed);
-        }
     }
 }
