@@ -76,7 +76,7 @@ fn strip_hop_by_hop(headers: &mut HeaderMap, others: impl Fn(&HeaderName) -> boo
         .filter_map(|name| name.trim().parse().ok())
         .collect();
     let is_removed =
-        |name: &&HeaderName| HOP_BY_HOP.contains(*name) || named.contains(*name) || others(*name);
+        |name: &&HeaderName| HOP_BY_HOP.contains(*name) || named.contains(*name) || others(name);
     // Collected first, because a map cannot be changed while its keys are borrowed.
     let removed: Vec<HeaderName> = headers.keys().filter(is_removed).cloned().collect();
     for name in removed {

@@ -112,11 +112,9 @@ impl ManagedRequest {
         let offers =
             settings.config.retrieval && mode == ProxyMode::On && answers_pass_here(&work, scan);
         let ways = ComposeOptions {
-            tools: if offers {
-                RetrievalOffer::beside(scan)
-            } else {
-                RetrievalOffer::default()
-            },
+            tools: offers
+                .then(|| RetrievalOffer::beside(scan))
+                .unwrap_or_default(),
             lowered: None,
             may_overrun: rules.is_some_and(|rules| rules.answer_may_overrun),
         };
