@@ -66,8 +66,8 @@ pub(crate) fn trace_parent(headers: &HeaderMap) -> String {
     text.chars().take(60).collect()
 }
 
-/// Removes headers that concern one connection only, those that `Connection` names, and `others`.
-fn strip_hop_by_hop(headers: &mut HeaderMap, others: impl Fn(&HeaderName) -> bool) {
+/// Removes headers that concern one connection only, and those that `Connection` names.
+fn strip_hop_by_hop(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
         .iter()
@@ -75,28 +75,34 @@ fn strip_hop_by_hop(headers: &mut HeaderMap, others: impl Fn(&HeaderName) -> boo
         .flat_map(|value| value.split(','))
         .filter_map(|name| name.trim().parse().ok())
         .collect();
-    let is_removed =
-        |name: &&HeaderName| HOP_BY_HOP.contains(*name) || named.contains(*name) || others(name);
-    // Collected first, because a map cannot be changed while its keys are borrowed.
-    let removed: Vec<HeaderName> = headers.keys().filter(is_removed).cloned().collect();
-    for name in removed {
+    for name in named.iter().chain(&HOP_BY_HOP) {
         headers.remove(name);
     }
 }
 
 /// The headers of a request for the upstream.
 pub(crate) fn to_upstream(mut headers: HeaderMap) -> HeaderMap {
+    strip_hop_by_hop(&mut headers);
     // The HTTP client sets `Host` for the upstream's address, and the length from the body, which
     // may have been edited. `Expect` was answered by our own server.
-    strip_hop_by_hop(&mut headers, |name| {
-        [HOST, CONTENT_LENGTH, EXPECT].contains(name) || name.as_str().starts_with(PREFIX)
-    });
+    for name in [HOST, CONTENT_LENGTH, EXPECT] {
+        headers.remove(name);
+    }
+    // Collected first, because a map cannot be changed while its keys are borrowed.
+    let ours: Vec<HeaderName> = headers
+        .keys()
+        .filter(|name| name.as_str().starts_with(PREFIX))
+        .cloned()
+        .collect();
+    for name in ours {
+        headers.remove(name);
+    }
     headers
 }
 
 /// Prepares the headers of an answer for the client.
 pub(crate) fn to_client(headers: &mut HeaderMap) {
-    strip_hop_by_hop(headers, |_| false);
+    strip_hop_by_hop(headers);
 }
 
 /// The headers of a request for the upstream if we read the answer, which must not be compressed.

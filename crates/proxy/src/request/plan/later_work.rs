@@ -49,7 +49,8 @@ impl ManagedRequest {
     }
 
     /// The same after an answer. The writes are durable when it returns only if a summary is due,
-    /// because the request for it may show a ref; others become durable soon.
+    /// because the request for it may show a ref, or a copied session is new; others become durable
+    /// soon.
     pub(crate) fn after_answer(
         &self,
         work: impl FnOnce(&mut Branch) -> Result<Option<PendingSummary>, BranchError>,
@@ -120,7 +121,8 @@ impl ManagedRequest {
     ) -> Result<T, BranchError> {
         let branch = branches.get(self.branch).ok_or_else(branch_is_gone)?;
         let mut done = work(branch);
-        if done.as_ref().is_ok_and(must_be_durable) {
+        // The client may read back an output of a copied session as soon as it has the answer.
+        if branch.staged().has_uncopied() || done.as_ref().is_ok_and(must_be_durable) {
             let staged = Arc::clone(branch.staged());
             // The next request does not wait for the disk.
             drop(branches);
