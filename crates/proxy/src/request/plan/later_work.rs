@@ -48,9 +48,8 @@ impl ManagedRequest {
         self.with_locked(self.lock_branches()?, work, |_| true)
     }
 
-    /// The same after an answer. The writes are durable when it returns only if a summary is due,
-    /// because the request for it may show a ref, or a copied session is new; others become durable
-    /// soon.
+    /// The same after an answer. Plans are durable when it returns, and so is everything if a summary
+    /// is due, because the request for it may show a ref. Other writes become durable soon.
     pub(crate) fn after_answer(
         &self,
         work: impl FnOnce(&mut Branch) -> Result<Option<PendingSummary>, BranchError>,
@@ -120,9 +119,12 @@ impl ManagedRequest {
         must_be_durable: impl FnOnce(&T) -> bool,
     ) -> Result<T, BranchError> {
         let branch = branches.get(self.branch).ok_or_else(branch_is_gone)?;
+        let decided = branch.decisions();
         let mut done = work(branch);
-        // The client may read back an output of a copied session as soon as it has the answer.
-        if branch.staged().has_uncopied() || done.as_ref().is_ok_and(must_be_durable) {
+        // The next request would wait for a new plan, and the client may read back an output of a
+        // copied session as soon as it has the answer.
+        let is_urgent = branch.decisions() != decided || branch.staged().has_uncopied();
+        if is_urgent || done.as_ref().is_ok_and(must_be_durable) {
             let staged = Arc::clone(branch.staged());
             // The next request does not wait for the disk.
             drop(branches);

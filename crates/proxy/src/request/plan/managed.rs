@@ -112,9 +112,11 @@ impl ManagedRequest {
         let offers =
             settings.config.retrieval && mode == ProxyMode::On && answers_pass_here(&work, scan);
         let ways = ComposeOptions {
-            tools: offers
-                .then(|| RetrievalOffer::beside(scan))
-                .unwrap_or_default(),
+            tools: if offers {
+                RetrievalOffer::beside(scan)
+            } else {
+                RetrievalOffer::default()
+            },
             lowered: None,
             may_overrun: rules.is_some_and(|rules| rules.answer_may_overrun),
         };
