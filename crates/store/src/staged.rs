@@ -116,6 +116,11 @@ impl StagedStore {
         self.flush_lock.try_lock().is_ok() && self.state().is_empty()
     }
 
+    /// True if a session that begins like another one is not copied yet.
+    pub fn has_uncopied(&self) -> bool {
+        !self.state().forks.is_empty()
+    }
+
     fn state(&self) -> MutexGuard<'_, StagedWrites> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

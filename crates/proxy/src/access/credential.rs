@@ -1,7 +1,7 @@
 //! The credentials that the headers of a request present, and headers that hint at several users
 //! behind one connection. `AccessCheck` derives the tenant from them.
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 
 use crate::config::{COOKIE, TenancySettings};
 
@@ -43,12 +43,11 @@ pub(super) fn presented_credentials<'a>(
     headers: &'a HeaderMap,
 ) -> Vec<(&'a str, &'a [u8])> {
     let names = tenancy.credential_headers.iter().map(String::as_str);
-    // Requests have few headers, so comparing names is cheaper than hashing each of them.
     let all = names.flat_map(|name| {
-        let same = headers
-            .iter()
-            .filter(move |(header, _)| header.as_str().eq_ignore_ascii_case(name));
-        same.map(move |(_, value)| (name, value.as_bytes()))
+        // Compared with the few headers of a request, which is faster than to parse each name.
+        let is_it = move |header: &HeaderName| header.as_str().eq_ignore_ascii_case(name);
+        let values = headers.iter().filter(move |(header, _)| is_it(header));
+        values.map(move |(_, value)| (name, value.as_bytes()))
     });
     let all = all.filter(|(_, value)| !is_empty(value));
     let (cookies, mut found): (Vec<_>, Vec<_>) =
@@ -88,7 +87,7 @@ pub(super) fn foreign_sign<'a>(
     let known = tenancy.credential_headers.iter();
     let known: Vec<&String> = known.chain([&tenancy.user_header]).collect();
     let is_known = |name: &str| known.iter().any(|known| known.eq_ignore_ascii_case(name));
-    let mut names = headers.keys().map(http::HeaderName::as_str);
+    let mut names = headers.keys().map(HeaderName::as_str);
     names.find(|name| is_forwarding(name) || (may_be_credential(name) && !is_known(name)))
 }
 

@@ -67,13 +67,15 @@ fn knows(config: &ProxyConfig, local: IpAddr, host: &str) -> bool {
         return false;
     };
     // A setting may name a host with its port, so the whole text is compared as well.
-    let is_same =
+    let is_named =
         |known: &str| known.eq_ignore_ascii_case(name) || known.eq_ignore_ascii_case(host);
+    let mut names = LOCAL
+        .into_iter()
+        .chain(config.hosts.iter().map(String::as_str));
     // An address needs no DNS, so a page cannot be made to lead here by rebinding a name.
-    let mut addresses = [config.listen.ip(), local.to_canonical()].into_iter();
-    LOCAL.into_iter().any(is_same)
-        || config.hosts.iter().any(|known| is_same(known))
-        || addresses.any(|address| written(address).is_some_and(|known| is_same(&known)))
+    let addresses = [config.listen.ip(), local.to_canonical()];
+    let mut addresses = addresses.into_iter().filter_map(written);
+    names.any(is_named) || addresses.any(|address| is_named(&address))
 }
 
 /// An address in the form of a host; none for the unspecified address.

@@ -1,6 +1,5 @@
 //! The id of a request, by which people find it in all logs.
 
-use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,6 +7,8 @@ use http::HeaderMap;
 
 /// The header with a client's own id.
 const CLIENT_HEADER: &str = "x-request-id";
+/// The length of our own ids after their prefix, in hexadecimal digits: 128 bits.
+const LENGTH: usize = 32;
 /// The longest client id that is used.
 const LONGEST: usize = 128;
 
@@ -29,13 +30,17 @@ fn is_well_formed(id: &str) -> bool {
 }
 
 fn new_id() -> String {
-    static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    // The system is asked for randomness once, because every question is a system call.
+    static KEY: LazyLock<[u8; 32]> = LazyLock::new(|| {
+        let mut random = [0; 32];
+        // If it gives none, ids are not unique. Nothing but logs depends on them.
+        getrandom::fill(&mut random).unwrap_or(());
+        random
+    });
     static COUNT: AtomicU64 = AtomicU64::new(0);
-    // A number, hashed with random keys of this process: asking the system for randomness at every
-    // request would cost more, and nothing but logs depends on these ids.
-    let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    let [one, other] = [0_u8, 1].map(|half| KEYS.hash_one((number, half)));
-    format!("tt-{one:016x}{other:016x}")
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let hash = blake3::keyed_hash(&KEY, &count.to_le_bytes());
+    format!("tt-{:.LENGTH$}", hash.to_hex().as_str())
 }
 
 #[cfg(test)]

@@ -58,18 +58,17 @@ impl TenantKeys {
 
     /// A name derived from `parts`, within a tenant.
     pub(crate) fn name(&self, tenant: &Tenant, parts: &[&[u8]]) -> String {
-        let mut hasher = blake3::Hasher::new_keyed(&self.sessions);
-        add(&mut hasher, tenant.name.as_bytes());
-        for part in parts {
-            add(&mut hasher, part);
-        }
-        short(&hasher)
+        self.name_within(&tenant.name, parts)
     }
 
     /// A name derived from `parts`, token and user, independent of the credentials.
     pub(crate) fn common_name(&self, tenant: &Tenant, parts: &[&[u8]]) -> String {
+        self.name_within(&tenant.scope, parts)
+    }
+
+    fn name_within(&self, owner: &str, parts: &[&[u8]]) -> String {
         let mut hasher = blake3::Hasher::new_keyed(&self.sessions);
-        add(&mut hasher, tenant.scope.as_bytes());
+        add(&mut hasher, owner.as_bytes());
         for part in parts {
             add(&mut hasher, part);
         }
@@ -98,7 +97,7 @@ fn add(hasher: &mut blake3::Hasher, part: &[u8]) {
 }
 
 fn short(hasher: &blake3::Hasher) -> String {
-    hasher.finalize().to_hex().chars().take(NAME).collect()
+    format!("{:.NAME$}", hasher.finalize().to_hex().as_str())
 }
 
 /// The identity that a request presents.

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 use trimtab_store::{Error as StoreError, StagedStore};
 
@@ -21,66 +22,29 @@ pub(crate) fn is_conflict(error: &StoreError) -> bool {
     matches!(error, StoreError::Conflict { .. } | StoreError::Lost)
 }
 
-/// Writes that are not yet durable.
-pub(crate) enum UnflushedWrites {
-    /// Before a model reads the request.
-    BeforeSend(Arc<StagedStore>),
-    /// Later. None if a flush is already scheduled.
-    AfterSend(Option<LazyFlush>),
-}
-
-impl UnflushedWrites {
-    /// The writes that must be durable before a model reads the request. Others are scheduled.
-    pub(crate) fn required_before_send(self) -> Option<Arc<StagedStore>> {
-        match self {
-            Self::BeforeSend(staged) => Some(staged),
-            Self::AfterSend(behind) => {
-                if let Some(behind) = behind {
-                    tokio::spawn(behind.flush());
-                }
-                None
-            }
-        }
-    }
-}
-
 /// Whether a flush of a conversation is scheduled.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FlushScheduled(Arc<AtomicBool>);
 
 impl FlushScheduled {
-    /// A flush of `staged` for later; none if one is already scheduled.
-    pub(crate) fn schedule(&self, staged: &Arc<StagedStore>) -> Option<LazyFlush> {
+    /// Flushes `staged` soon, unless that is already scheduled.
+    pub(crate) fn schedule(&self, staged: &Arc<StagedStore>) {
+        // Without a runtime nothing is served either, and the flush at the end is enough.
+        let Ok(runtime) = Handle::try_current() else {
+            return;
+        };
         // One scheduled write takes along everything that is staged until it runs.
-        let is_due = self.0.swap(true, Ordering::AcqRel);
-        (!is_due).then(|| LazyFlush {
-            staged: Arc::clone(staged),
-            flush_scheduled: self.clone(),
-        })
-    }
-}
-
-/// A write that no request depends on.
-pub(crate) struct LazyFlush {
-    staged: Arc<StagedStore>,
-    flush_scheduled: FlushScheduled,
-}
-
-impl LazyFlush {
-    async fn flush(self) {
-        tokio::time::sleep(BEHIND).await;
-        let staged = Arc::clone(&self.staged);
-        // Messages that are staged from now on may miss this write, so another one may be
-        // scheduled. Dropping `self` allows it.
-        // A failure shows in the next request, which then passes unchanged.
-        drop(spawn_blocking(move || staged.flush()).await);
-    }
-}
-
-impl Drop for LazyFlush {
-    /// Allows another flush to be scheduled, also if this one never ran.
-    fn drop(&mut self) {
-        self.flush_scheduled.0.store(false, Ordering::Release);
+        if staged.is_idle() || self.0.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (staged, scheduled) = (Arc::clone(staged), self.clone());
+        runtime.spawn(async move {
+            tokio::time::sleep(BEHIND).await;
+            // What is staged from now on may miss this write, so another one may be scheduled.
+            scheduled.0.store(false, Ordering::Release);
+            // A failure shows in the next request, which then passes unchanged.
+            drop(spawn_blocking(move || staged.flush()).await);
+        });
     }
 }
 

@@ -1,6 +1,7 @@
 //! The two retrieval tools as they are offered to a model: their names beside the client's tools,
 //! their definitions in each dialect, and their size.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use trimtab_engine::view::tools::{ToolNames, is_retrieval};
@@ -17,19 +18,37 @@ pub(crate) struct OfferedTools {
     pub(crate) measure: Measure,
 }
 
-/// The names of our tools beside those of a client: the usual ones, or others if the client has
-/// tools with these names. None if the client has our MCP server, which offers them.
-pub(crate) fn choose_names(scan: &BodyScan<'_>) -> Option<ToolNames> {
-    if has_mcp_server(scan) {
-        return None;
+/// The retrieval tools of one request.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RetrievalOffer {
+    /// The names of the tools that we may add; none if we add none.
+    pub(crate) ours: Option<ToolNames>,
+    /// The names that placeholders may use; none if the model cannot call the tools.
+    pub(crate) callable: Option<ToolNames>,
+}
+
+impl RetrievalOffer {
+    /// Our tools beside those of a client, with other names if the client has tools with the usual
+    /// ones. A client with our MCP server offers them itself.
+    pub(crate) fn beside(scan: &BodyScan<'_>) -> Self {
+        if has_mcp_server(scan) {
+            return Self {
+                ours: None,
+                callable: Some(ToolNames::default()),
+            };
+        }
+        let tools = scan.request().tool_list.iter();
+        let taken: Vec<_> = tools.filter_map(|tool| scan.string(tool.name)).collect();
+        let ours = ToolNames::beside(&taken);
+        Self {
+            ours,
+            callable: ours,
+        }
     }
-    let tools = scan.request().tool_list.iter();
-    let taken: Vec<_> = tools.filter_map(|tool| scan.string(tool.name)).collect();
-    ToolNames::beside(&taken)
 }
 
 /// True if the client has our tools from an MCP server. Clients put a prefix before such names.
-pub(crate) fn has_mcp_server(scan: &BodyScan<'_>) -> bool {
+fn has_mcp_server(scan: &BodyScan<'_>) -> bool {
     let mut tools = scan.request().tool_list.iter();
     tools.any(|tool| {
         let name = scan.string(tool.name);
@@ -40,7 +59,7 @@ pub(crate) fn has_mcp_server(scan: &BodyScan<'_>) -> bool {
 }
 
 /// The tools in `dialect`, under these names.
-pub(crate) fn offered_tools(dialect: Dialect, names: ToolNames) -> OfferedTools {
+pub(crate) fn offered_tools(dialect: Dialect, names: ToolNames) -> Cow<'static, OfferedTools> {
     // Almost every request uses the default names, so these definitions are written and measured
     // once.
     static USUAL: [LazyLock<OfferedTools>; 3] = [
@@ -49,15 +68,14 @@ pub(crate) fn offered_tools(dialect: Dialect, names: ToolNames) -> OfferedTools 
         LazyLock::new(|| OfferedTools::new(Dialect::Responses, ToolNames::default())),
     ];
     if names != ToolNames::default() {
-        return OfferedTools::new(dialect, names);
+        return Cow::Owned(OfferedTools::new(dialect, names));
     }
     let [chat, messages, responses] = &USUAL;
-    let usual = match dialect {
+    Cow::Borrowed(match dialect {
         Dialect::Chat => chat,
         Dialect::Messages => messages,
         Dialect::Responses => responses,
-    };
-    OfferedTools::clone(usual)
+    })
 }
 
 impl OfferedTools {

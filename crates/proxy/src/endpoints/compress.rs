@@ -14,6 +14,7 @@ use trimtab_model::{Dialect, SavedTokens};
 use trimtab_wire::scan::{BodyScan, detect_messages};
 
 use super::{NO_MEMORY, NO_STORE, compress_rows};
+use crate::conversation::branch::OutgoingBody;
 use crate::conversation::store_state::OpenedStore;
 use crate::request::context::RequestContext;
 use crate::request::plan::{ManagedRequest, PlanningJob, plan, planning_bytes};
@@ -147,7 +148,8 @@ async fn compress(
         if compress_rows::wants_rows(dialect, &job.body) {
             compress_rows::compressed(&job)
         } else {
-            plan(job).ok().and_then(|managed| compressed(&managed))
+            let planned = plan(job).ok();
+            planned.and_then(|(managed, planned)| compressed(&managed, &planned.outgoing))
         }
     });
     match planning.await {
@@ -157,8 +159,7 @@ async fn compress(
 }
 
 /// The window and its savings, as JSON.
-fn compressed(managed: &ManagedRequest) -> Option<String> {
-    let outgoing = &managed.outgoing;
+fn compressed(managed: &ManagedRequest, outgoing: &OutgoingBody) -> Option<String> {
     let body = outgoing.body.as_ref().unwrap_or(&managed.job.body);
     let refs = managed
         .with_branch(|branch| Ok(branch.shown_refs()?))

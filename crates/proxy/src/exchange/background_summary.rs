@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderValue, Method, Request, Version};
+use http::{HeaderMap, HeaderValue, Method, Request};
 use serde_json::{Map, Value, json};
 use tokio::task::spawn_blocking;
 use trimtab::session::{PendingSummary, SessionError, SummariserAnswer, SummaryRequest};
@@ -21,7 +21,6 @@ use crate::records::record::{PendingRecord, Record, RecordAction};
 use crate::request::plan::ManagedRequest;
 use crate::resources::deadline;
 use crate::transport::body::{self, CollectedBody, ProxyBody, collect};
-use crate::transport::headers;
 use trimtab_wire::answer::{WholeAnswer, is_cut_off};
 use trimtab_wire::auth::key_headers;
 
@@ -201,18 +200,11 @@ fn by_client(managed: &ManagedRequest, wanted: &SummaryRequest) -> Option<Summar
     let limit = scan.request().limits.first().map(|limit| limit.name);
     let model = managed.summary_model();
     let body = write(work.dialect, model, wanted, limit, Some(tools))?;
-    let mut request = Request::new(body::full_body(body));
-    *request.method_mut() = Method::POST;
-    *request.uri_mut() = managed.route.address(&managed.upstream_path)?;
-    *request.version_mut() = Version::HTTP_11;
-    let mut sent = headers::to_upstream_uncompressed(work.headers.clone());
-    headers::remove_encoding(&mut sent);
-    *request.headers_mut() = sent;
     Some(SummaryWriter {
         dialect: work.dialect,
         upstream: managed.route.upstream.name.clone(),
         model: model.to_owned(),
-        request,
+        request: managed.upstream_request(body::full_body(body), true)?,
     })
 }
 

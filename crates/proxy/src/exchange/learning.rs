@@ -26,7 +26,7 @@ pub(crate) async fn learn_later(
 /// Learns from the answer to window number `window` of the session.
 fn learn_from(managed: &Arc<ManagedRequest>, window: u64, observed: &ObservedAnswer) {
     let mut learned = false;
-    let pending = managed.with_branch(|branch| {
+    let pending = managed.after_answer(|branch| {
         // If the client has sent its next request already, the usage is not about the current
         // window. Some providers report no usage; then the policy works with estimates.
         let usage = observed.usage.as_ref();

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::CONTENT_ENCODING;
-use http::{Method, Request, Response, StatusCode, Version};
+use http::{Request, Response, StatusCode};
 use trimtab::session::PendingSummary;
 use trimtab_store::StagedStore;
 
@@ -24,10 +24,9 @@ use crate::conversation::durability::{FlushFailure, flush_before};
 use crate::history::SentNote;
 use crate::records::record::RecordAction;
 use crate::request::context::RequestContext;
-use crate::request::plan::{CONFLICTS, ManagedRequest, plan, planning_bytes};
+use crate::request::plan::{CONFLICTS, ManagedRequest, PlannedSend, plan, planning_bytes};
 use crate::resources::deadline;
 use crate::transport::body::{ProxyBody, full_body, held_body};
-use crate::transport::headers;
 use crate::transport::upstream_client::UpstreamFailure;
 
 /// The number of smaller requests after an overflow that every policy has, for shorter answers too.
@@ -55,17 +54,16 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    pub(crate) fn new(mut managed: ManagedRequest, received: Bytes) -> Self {
+    pub(crate) fn new(managed: ManagedRequest, planned: PlannedSend, received: Bytes) -> Self {
         Self {
             received_body: received,
-            outgoing: managed.outgoing.clone(),
+            outgoing: planned.outgoing,
             bypass_reason: managed.untouched,
             options: managed.options,
             recoveries: 0,
             overflowed: false,
-            // Taken out of `managed`, because that is shared with background tasks from here on.
-            unwritten: managed.flush_first(),
-            pending: managed.pending.take(),
+            unwritten: planned.unwritten,
+            pending: planned.pending,
             managed: Arc::new(managed),
         }
     }
@@ -97,8 +95,16 @@ impl Exchange {
             return background_summary::in_background(&self.managed, pending);
         }
         background_summary::answer(&self.managed, &mut pending).await;
-        self.replan(move |branch| Ok(branch.session().finish(pending)?))
-            .await;
+        let (managed, ways) = (Arc::clone(&self.managed), self.options);
+        let working = deadline::run_within(self.patience(), move || {
+            managed.with_body(|branch, scan| {
+                branch.session().finish(pending)?;
+                branch.compose(scan, &ways)
+            })
+        });
+        if let Ok(Ok(outgoing)) = working.await {
+            self.outgoing = self.managed.job.with_reserved_body(outgoing);
+        }
     }
 
     /// True if our window is sent instead of the original body.
@@ -230,7 +236,7 @@ impl Exchange {
             self.managed.forget();
             conflicts += 1;
             if let FlushFailure::Failed(Some(error)) = failure {
-                self.managed.job.shared.store_state.note_failure(error);
+                shared.store_state.note_failure(error);
             }
             let is_conflict = matches!(failure, FlushFailure::Conflict);
             let may_plan = is_conflict && conflicts <= CONFLICTS;
@@ -257,10 +263,10 @@ impl Exchange {
             let _held = memory;
             plan(job)
         });
-        let Ok(Ok(managed)) = planning.await else {
+        let Ok(Ok((managed, planned))) = planning.await else {
             return false;
         };
-        *self = Self::new(managed, self.received_body.clone());
+        *self = Self::new(managed, planned, self.received_body.clone());
         self.summarise().await;
         true
     }
@@ -274,50 +280,19 @@ impl Exchange {
         &self,
         body: impl FnOnce(Bytes) -> ProxyBody,
     ) -> Result<Request<ProxyBody>, UpstreamFailure> {
-        let managed = &self.managed;
         let edited = self.edited();
         let bytes = edited.unwrap_or(&self.received_body).clone();
-        // The answer has to be read, so the upstream must not compress it.
-        let mut sent = headers::to_upstream_uncompressed(managed.job.headers.clone());
-        // The spliced body is not compressed any more.
-        if edited.is_some() {
-            headers::remove_encoding(&mut sent);
-        }
-        let mut request = Request::new(body(bytes));
-        *request.method_mut() = Method::POST;
-        *request.uri_mut() = managed
-            .route
-            .address(&managed.upstream_path)
-            .ok_or_else(|| UpstreamFailure {
-                timed_out: false,
-                reason: "the path cannot be sent on".to_owned(),
-            })?;
-        *request.version_mut() = Version::HTTP_11;
-        *request.headers_mut() = sent;
-        Ok(request)
+        let request = self.managed.upstream_request(body(bytes), edited.is_some());
+        request.ok_or_else(|| UpstreamFailure {
+            timed_out: false,
+            reason: "the path cannot be sent on".to_owned(),
+        })
     }
 
     /// The time limit for work on a request in progress.
     fn patience(&self) -> Duration {
         let limits = self.managed.job.settings.config.limits;
         limits.plan_time().saturating_mul(UNDER_WAY)
-    }
-
-    /// Works on the conversation on another thread, and builds the body again.
-    pub(crate) async fn replan<T: Send + 'static>(
-        &mut self,
-        work: impl FnOnce(&mut Branch) -> Result<T, BranchError> + Send + 'static,
-    ) -> Option<T> {
-        let (managed, ways) = (Arc::clone(&self.managed), self.options);
-        let working = deadline::run_within(self.patience(), move || {
-            managed.with_body(|branch, scan| {
-                let done = work(branch)?;
-                Ok::<_, BranchError>((done, branch.compose(scan, &ways)?))
-            })
-        });
-        let (done, outgoing) = working.await.ok()?.ok()?;
-        self.outgoing = self.managed.job.with_reserved_body(outgoing);
-        Some(done)
     }
 
     /// Admits what follows the answer to the last request, and builds the next body.
@@ -346,7 +321,7 @@ impl Exchange {
 
     /// Sends `outgoing` from now on, without our tools.
     pub(crate) fn send_without_tools(&mut self, outgoing: OutgoingBody) {
-        self.options.offer = false;
+        self.options.tools.ours = None;
         self.outgoing = outgoing;
     }
 

@@ -78,8 +78,9 @@ impl CallPair {
     }
 }
 
-/// The extra cost of sending tokens that could have been read from the cache.
-fn extra_cost(model: &ModelInfo, tokens: u64, writes: bool) -> Option<f64> {
+/// The extra cost of sending tokens that could have been read from the cache. `writes` is true if
+/// the provider writes them to its cache.
+pub(super) fn extra_cost(model: &ModelInfo, tokens: u64, writes: bool) -> Option<f64> {
     let sent = if writes {
         Usage {
             cache_creation: tokens,

@@ -121,10 +121,9 @@ impl CallHistory {
     }
 
     /// Adds a note about a call that ended. Never blocks.
-    pub(crate) fn note_record(&self, record: &Record) {
+    pub(crate) fn note_record(&self, record: Box<Record>) {
         if record.dialect.is_some() && record.action != RecordAction::Answered {
-            let note = HistoryNote::Ended(Box::new(record.clone()));
-            drop(self.inbox.try_send(note));
+            drop(self.inbox.try_send(HistoryNote::Ended(record)));
         }
     }
 

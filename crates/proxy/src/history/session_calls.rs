@@ -9,7 +9,7 @@ use trimtab_store::now_millis;
 use trimtab_wire::catalogue::ModelInfo;
 
 use super::SentNote;
-use super::cache_break::{CallPair, ObservedBreak};
+use super::cache_break::{CallPair, ObservedBreak, extra_cost};
 use super::sent_print::SentPrint;
 use super::session_entry::{CallEntry, SessionEntry, event_text, failure, health};
 use crate::records::record::{Record, RecordAction};
@@ -275,17 +275,8 @@ impl SessionCalls {
 
     /// The extra cost of the next call if the cache has expired.
     fn cold_cost(&self, model: Option<&ModelInfo>) -> Option<f64> {
-        let cached = self.last_usage?.prompt();
-        let written = Usage {
-            cache_creation: cached,
-            ..Usage::default()
-        };
-        let read = Usage {
-            cache_read: cached,
-            ..Usage::default()
-        };
         let model = model.filter(|_| self.entry.cache_ms > 0)?;
-        Some(model.cost(&written)?.dollars() - model.cost(&read)?.dollars())
+        extra_cost(model, self.last_usage?.prompt(), true)
     }
 
     fn add_call(

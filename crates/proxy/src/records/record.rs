@@ -288,21 +288,31 @@ pub struct ProxyReport {
 /// Where records go.
 pub type RecordSink = Box<dyn Fn(&Record) + Send + Sync>;
 
+/// Where records stay.
+pub(crate) type RecordKeeper = Box<dyn Fn(Box<Record>) + Send + Sync>;
+
 /// Adds up records, and passes them to the sinks.
 pub(crate) struct Recorder {
     report: Mutex<ProxyReport>,
     fits: Mutex<TokenFits>,
     sinks: Vec<RecordSink>,
+    keeper: RecordKeeper,
     audit: Arc<AuditLog>,
     pub(crate) metrics: Arc<Metrics>,
 }
 
 impl Recorder {
-    pub(crate) fn new(sinks: Vec<RecordSink>, audit: Arc<AuditLog>, metrics: Arc<Metrics>) -> Self {
+    pub(crate) fn new(
+        sinks: Vec<RecordSink>,
+        keeper: RecordKeeper,
+        audit: Arc<AuditLog>,
+        metrics: Arc<Metrics>,
+    ) -> Self {
         Self {
             report: Mutex::default(),
             fits: Mutex::default(),
             sinks,
+            keeper,
             audit,
             metrics,
         }
@@ -321,19 +331,20 @@ impl Recorder {
         self.with(|report| report.open += 1);
     }
 
-    fn end(&self, record: &mut Record) {
+    fn end(&self, mut record: Box<Record>) {
         // Savings are computed before the sinks see the record: all of them report the same
         // figures.
         if let Ok(mut fits) = self.fits.lock() {
             (record.saved, record.beyond_window) = record.saved_tokens(&mut fits);
             record.sent_before = record.sent_before_tokens(&fits);
         }
-        self.with(|report| add(report, record));
-        self.audit.request(record);
-        self.metrics.add(record);
+        self.with(|report| add(report, &record));
+        self.audit.request(&record);
+        self.metrics.add(&record);
         for sink in &self.sinks {
-            sink(record);
+            sink(&record);
         }
+        (self.keeper)(record);
     }
 
     /// Changes the report. With a poisoned lock, only figures are lost.
@@ -371,7 +382,7 @@ fn add(report: &mut ProxyReport, record: &Record) {
 
 /// A record under construction. It is written when this is dropped, at the end of the answer.
 pub(crate) struct PendingRecord {
-    /// In a box, because a request is moved often.
+    /// Boxed, because it is large and moved often.
     pub(crate) record: Box<Record>,
     /// Counts the request against the limits of its tenant.
     pub(crate) counted: Option<CountedRequest>,
@@ -418,7 +429,7 @@ impl Drop for PendingRecord {
         if let Some(counted) = &mut self.counted {
             counted.charge_rest(self.record.bytes_in);
         }
-        self.recorder.end(&mut self.record);
+        self.recorder.end(std::mem::take(&mut self.record));
     }
 }
 

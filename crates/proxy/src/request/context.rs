@@ -170,7 +170,8 @@ impl RequestContext {
             return self.refuse(StatusCode::BAD_REQUEST, "the path cannot be sent on");
         };
         let idle = self.settings.config.limits.idle_time();
-        match (self.shared.client.send(request, idle).await, front_page) {
+        let answer = self.shared.client.send(request, idle).await;
+        match (answer, front_page) {
             (Ok(answer), Some(page)) if front_page::is_missing(answer.status()) => {
                 self.pending_record.record.action = RecordAction::Answered;
                 self.own_answer(StatusCode::OK, "text/plain; charset=utf-8", page)

@@ -39,7 +39,7 @@ pub(crate) struct ArrivedRequest {
 /// A request that passed access control.
 pub(crate) struct AdmittedRequest {
     pub(crate) context: RequestContext,
-    /// Its body, counted while it is read.
+    /// Its body.
     pub(crate) body: ProxyBody,
     /// The client's end of the tunnel, if it asks for a WebSocket.
     pub(crate) websocket: Option<websocket::TunnelClient>,
@@ -115,8 +115,8 @@ impl ArrivedRequest {
         // A refused request gets its context as well: it writes the record and the headers of the
         // answer. Its body is never read.
         let wait = self.settings.config.limits.body_idle_time();
-        let total = Arc::clone(&self.note.body_bytes);
-        let (body, body_fault) = ClientBody::wrap(self.incoming, wait, total, self.connection);
+        let bytes = Arc::clone(&self.note.body_bytes);
+        let (body, body_fault) = ClientBody::wrap(self.incoming, wait, bytes, self.connection);
         let context = RequestContext {
             path: path_of(&self.parts).to_owned(),
             shared: self.shared,

@@ -62,8 +62,8 @@ async fn forward(mut context: RequestContext, body: ProxyBody) -> Response<Proxy
     };
     // Plan (see `request::plan`). The original stays for a fallback; the clone copies no text.
     let received = read.received.clone();
-    let managed = match model_call::plan(&mut context, &call, read).await {
-        Ok(managed) => managed,
+    let (managed, planned) = match model_call::plan(&mut context, &call, read).await {
+        Ok(planned) => planned,
         Err(unmanaged) => {
             let body = context.continued_body().unwrap_or(received);
             return context
@@ -72,7 +72,7 @@ async fn forward(mut context: RequestContext, body: ProxyBody) -> Response<Proxy
         }
     };
     // Send it. If the model says that it is too long, make it smaller and send it again.
-    let mut exchange = Exchange::new(managed, received);
+    let mut exchange = Exchange::new(managed, planned, received);
     let answer = match exchange.run(&mut context).await {
         Ok(answer) => answer,
         Err(failed) => return context.unreachable(&failed),

@@ -31,7 +31,7 @@ use crate::conversation::store_state::{OpenStore, StoreOpening, StoreState};
 use crate::history::CallHistory;
 use crate::records::audit_log::AuditLog;
 use crate::records::metrics::Metrics;
-use crate::records::record::{ProxyReport, Record, RecordSink, Recorder};
+use crate::records::record::{ProxyReport, Record, RecordKeeper, RecordSink, Recorder};
 use crate::request::shared::{CurrentSettings, DoctorChecks, LiveSettings, SharedState};
 use crate::resources::memory_budget::MemoryBudget;
 use crate::resources::notices::{NoticeLevel, NoticeSink, Notices};
@@ -184,17 +184,14 @@ impl Proxy {
         let collector = self.otlp.filter(|target| !target.endpoint.is_empty());
         let collector =
             collector.map(|target| telemetry::start(target, client.clone(), notices.clone()));
-        let sinks = [self.sink, Some(record_sink(&history)), collector];
-        let sinks = sinks.into_iter().flatten().collect();
+        let sinks = [self.sink, collector].into_iter().flatten().collect();
+        let recorder = Recorder::new(sinks, record_keeper(&history), Arc::clone(&audit), metrics);
         let shared = Arc::new(SharedState::new(
             CurrentSettings::new(LiveSettings::new(self.config)),
             StoreState::new(self.open, notices.clone(), MemoryBudget::new(&limits)),
             client,
             catalogue,
-            (
-                Arc::new(Recorder::new(sinks, Arc::clone(&audit), metrics)),
-                history,
-            ),
+            (Arc::new(recorder), history),
             notices.clone(),
         ));
         shared.set_checks(self.checks);
@@ -221,8 +218,8 @@ impl Proxy {
     }
 }
 
-/// A sink that gives records to the dashboard's history.
-fn record_sink(history: &Arc<CallHistory>) -> RecordSink {
+/// Gives records to the dashboard's history.
+fn record_keeper(history: &Arc<CallHistory>) -> RecordKeeper {
     let history = Arc::clone(history);
     Box::new(move |record| history.note_record(record))
 }

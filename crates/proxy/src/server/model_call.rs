@@ -17,7 +17,7 @@ use crate::conversation::store_state::OpenedStore;
 use crate::prefix_cache::prefix_hash::PrefixHash;
 use crate::request::bypass_reason::{self, Unmanaged};
 use crate::request::context::RequestContext;
-use crate::request::plan::{self, ManagedRequest, PLANNING_PER_BYTE, PlanningJob};
+use crate::request::plan::{self, ManagedRequest, PLANNING_PER_BYTE, PlannedSend, PlanningJob};
 use crate::resources::deadline;
 use crate::response_chains::{AnswerTap, stored_link};
 use crate::routing::spoken_dialects::SpokenDialects;
@@ -105,7 +105,7 @@ pub(crate) async fn plan(
     context: &mut RequestContext,
     call: &ModelCall,
     read: ReadBody,
-) -> Result<ManagedRequest, Unmanaged> {
+) -> Result<(ManagedRequest, PlannedSend), Unmanaged> {
     let planned = match decompressed(context, &read.received).await {
         Ok(body) => plan_body(context, call, body, read).await,
         Err(reason) => Err(Unmanaged::because(reason)),
@@ -119,7 +119,7 @@ async fn plan_body(
     call: &ModelCall,
     body: Bytes,
     read: ReadBody,
-) -> Result<ManagedRequest, Unmanaged> {
+) -> Result<(ManagedRequest, PlannedSend), Unmanaged> {
     let is_compressed = context.headers.contains_key(CONTENT_ENCODING);
     let full_body = whole_conversation(context, call, &body).await;
     let is_pieced = full_body.is_some();

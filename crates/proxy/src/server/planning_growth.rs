@@ -13,7 +13,7 @@ use trimtab_testkit::is_long;
 use super::{Proxy, RunningProxy};
 use crate::access::PresentedIdentity;
 use crate::config::{ModelRule, ProxyConfig};
-use crate::request::plan::{ManagedRequest, PlanningJob, plan};
+use crate::request::plan::{ManagedRequest, PlannedSend, PlanningJob, plan};
 
 /// A model whose window holds everything, under the preset that changes nothing.
 const UNCHANGED: &str = "unchanged-model";
@@ -27,10 +27,10 @@ const CALLS: usize = 100;
 const MOST_PERCENT: u64 = 130;
 
 /// Admits a round that the client does not see.
-fn hide_round(planned: ManagedRequest) {
+fn hide_round((managed, planned): (ManagedRequest, PlannedSend)) {
     let sent = planned.outgoing.messages;
     let asks = Message::assistant("").with_call(Call::new("h", "tool_output_cache", "{}"));
-    let continued = Arc::new(planned).continue_answer(sent, |branch, _| {
+    let continued = Arc::new(managed).continue_answer(sent, |branch, _| {
         branch.admit_hidden(asks, vec![Output::new("h", "found")])
     });
     assert!(continued.is_ok());

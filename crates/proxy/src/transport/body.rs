@@ -249,8 +249,8 @@ pub(crate) struct IdleLimitedBody<B> {
     limit: Duration,
     /// When the current wait started. Time without a waiting reader does not count.
     waiting: Option<Instant>,
-    /// A timer at or before the deadline. Moving it for every event would cost more than checking
-    /// late. None before the first wait, because most small bodies are there at once.
+    /// A timer at or before the deadline, once somebody had to wait. Moving it for every event
+    /// would cost more than checking late.
     alarm: Option<Pin<Box<Sleep>>>,
     /// The task that the timer wakes.
     wakes: Option<Waker>,
@@ -289,11 +289,12 @@ where
         // The time starts when somebody waits. A client that reads slowly must not make the
         // upstream look idle.
         let since = *this.waiting.get_or_insert_with(Instant::now);
+        let sleep = || Box::pin(tokio::time::sleep_until(since + this.limit));
+        let alarm = this.alarm.get_or_insert_with(sleep);
         let is_set = this
             .wakes
             .as_ref()
             .is_some_and(|waker| waker.will_wake(context.waker()));
-        let alarm = (this.alarm).get_or_insert_with(|| Box::pin(tokio::time::sleep(this.limit)));
         // A timer that is set for this waker needs no second poll, which is the case for almost
         // every event.
         if is_set && !alarm.is_elapsed() {

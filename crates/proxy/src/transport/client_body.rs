@@ -46,24 +46,24 @@ impl BodyFault {
 /// Watches the body of a client. Reading fails if nothing arrives for too long.
 pub(crate) struct ClientBody {
     fault: BodyFault,
-    /// Counts its bytes.
-    total: Arc<AtomicU64>,
+    /// Its bytes so far.
+    bytes: Arc<AtomicU64>,
     connection: Option<Arc<Connection>>,
 }
 
 impl ClientBody {
-    /// The body, and its fault, which is set later. Its bytes are added to `total`.
+    /// The body, and its fault, which is set later. Its bytes are added to `bytes`.
     pub(crate) fn wrap(
         incoming: Incoming,
         limit: Duration,
-        total: Arc<AtomicU64>,
+        bytes: Arc<AtomicU64>,
         connection: Option<Arc<Connection>>,
     ) -> (ProxyBody, BodyFault) {
         let fault = BodyFault::default();
         let body = IdleLimitedBody::sent_by("the client", incoming, limit);
         let watch = Self {
             fault: fault.clone(),
-            total,
+            bytes,
             connection,
         };
         (watched_body(body, watch), fault)
@@ -102,7 +102,7 @@ impl FrameWatch for ClientBody {
         match polled {
             Poll::Ready(Some(Ok(frame))) => {
                 let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
-                self.total.fetch_add(bytes, Ordering::Relaxed);
+                self.bytes.fetch_add(bytes, Ordering::Relaxed);
             }
             Poll::Ready(Some(Err(error))) => self.fault.note(error),
             _ => {}

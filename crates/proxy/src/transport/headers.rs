@@ -130,18 +130,20 @@ pub(crate) fn mode(headers: &HeaderMap) -> Option<ProxyMode> {
     }
 }
 
-/// The mistake in the first of our request headers that has an impossible value. `policies` gives
+/// The mistake in the first of our request headers that has an impossible value. `policies` lists
 /// the names that the preset may have.
-pub(crate) fn wrong_value<'a>(
+pub(crate) fn wrong_value<'p>(
     headers: &HeaderMap,
-    policies: impl Fn() -> Vec<&'a str>,
+    policies: impl Fn() -> Vec<&'p str>,
 ) -> Option<String> {
     let mut mistakes = [MODE, BYPASS, PRESET].into_iter().filter_map(|name| {
         let value = String::from_utf8_lossy(headers.get(&name)?.as_bytes());
-        let allowed = match &name {
-            name if name == MODE => MODES.to_vec(),
-            name if name == BYPASS => vec!["true", "false"],
-            _ => policies(),
+        let allowed = if name == PRESET {
+            policies()
+        } else if name == MODE {
+            MODES.to_vec()
+        } else {
+            vec!["true", "false"]
         };
         let value = value.trim();
         let lower = value.to_ascii_lowercase();

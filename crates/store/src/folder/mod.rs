@@ -333,6 +333,11 @@ impl Store for FolderStore {
         self.reading(|db| streams::position(db, session, stream))
     }
 
+    fn positions(&self, sessions: &[SessionId]) -> Result<(StoreStatus, Vec<(u64, u64)>)> {
+        let positions = self.reading(|db| streams::positions(db, sessions))?;
+        Ok((self.status()?, positions))
+    }
+
     fn read(
         &self,
         session: &SessionId,

@@ -88,10 +88,24 @@ fn position_in(session: &mut SessionRow, stream: Stream) -> &mut i64 {
 }
 
 pub(super) fn position(db: &Connection, session: &SessionId, stream: Stream) -> Result<u64> {
+    let (log, journal) = both_positions(db, session)?;
+    Ok(match stream {
+        Stream::Log => log,
+        Stream::Journal => journal,
+    })
+}
+
+/// The positions of the log and the journal of each session.
+pub(super) fn positions(db: &Connection, sessions: &[SessionId]) -> Result<Vec<(u64, u64)>> {
+    let sessions = sessions.iter();
+    sessions
+        .map(|session| both_positions(db, session))
+        .collect()
+}
+
+fn both_positions(db: &Connection, session: &SessionId) -> Result<(u64, u64)> {
     let session = rows::session(db, session)?;
-    Ok(session.map_or(0, |mut session| {
-        unsigned(*position_in(&mut session, stream))
-    }))
+    Ok(session.map_or((0, 0), |session| session.positions.map(unsigned).into()))
 }
 
 /// One stored entry, if it is intact.

@@ -23,7 +23,7 @@ use trimtab_wire::validate::{RequestFault, validate};
 
 use super::renamed_tools::with_tool_names;
 use super::{Branch, BranchError};
-use crate::conversation::retrieval_tools;
+use crate::conversation::retrieval_tools::{self, RetrievalOffer};
 use crate::records::plan_note::PlanNote;
 use crate::records::record::PromptSizes;
 
@@ -58,8 +58,8 @@ pub(crate) struct OutgoingBody {
 /// Options for building a body.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ComposeOptions {
-    /// True to offer the retrieval tools if the window shows a ref.
-    pub(crate) offer: bool,
+    /// The retrieval tools, which are offered if the window shows a ref.
+    pub(crate) tools: RetrievalOffer,
     /// The output limit, if an overflow lowered it.
     pub(crate) lowered: Option<u64>,
     /// True if the provider lets an answer stop at the end of the window.
@@ -70,13 +70,6 @@ pub(crate) struct ComposeOptions {
 pub(crate) const LEAST_ANSWER: u64 = 1_024;
 
 impl ComposeOptions {
-    /// The names of our tools beside those of a body, if they may be offered.
-    fn names(self, scan: &BodyScan<'_>) -> Option<ToolNames> {
-        self.offer
-            .then(|| retrieval_tools::choose_names(scan))
-            .flatten()
-    }
-
     /// The output limit, if it must differ from the client's.
     fn limit(self, scan: &BodyScan<'_>, tokens: u64, window: Option<u64>) -> Option<u64> {
         if self.lowered.is_some() {
@@ -148,14 +141,13 @@ impl Branch {
         scan: &BodyScan<'_>,
         options: &ComposeOptions,
     ) -> Result<OutgoingBody, BranchError> {
-        let offers = self.budget_retrieval_tools(scan, options)?;
+        self.budget_retrieval_tools(options)?;
         let fitted = self.session.ready();
         // The size is noted before our tools are added, because the check for truncation compares
         // only messages.
         let total = self.session.window()?.measures().total();
         self.sent = (self.decided(), total.tokens());
-        let shows_a_ref = offers.is_some() && self.shows_a_ref()?;
-        let offered = offers.filter(|_| shows_a_ref);
+        let offered = self.names_if_shown(options)?;
         let ours = offered.map(|names| retrieval_tools::offered_tools(scan.dialect(), names));
         let tokens = match fitted {
             Ok(fitted) => fitted.tokens,
@@ -231,22 +223,29 @@ impl Branch {
         kinds.into_iter().collect()
     }
 
+    /// The names of our tools, if the window shows a ref and they may be offered.
+    fn names_if_shown(
+        &mut self,
+        options: &ComposeOptions,
+    ) -> Result<Option<ToolNames>, SessionError> {
+        let shows_a_ref = options.tools.ours.is_some() && self.shows_a_ref()?;
+        Ok(options.tools.ours.filter(|_| shows_a_ref))
+    }
+
     /// Adds the size of the retrieval tools to the budget if the window shows a ref, or will show
-    /// one because it does not fit. Returns their names if they may be offered.
+    /// one because it does not fit.
     pub(crate) fn budget_retrieval_tools(
         &mut self,
-        scan: &BodyScan<'_>,
         options: &ComposeOptions,
-    ) -> Result<Option<ToolNames>, BranchError> {
-        let offers = options.names(scan);
-        let shows = offers.is_some() && self.shows_a_ref()?;
-        self.count(scan, offers.filter(|_| shows));
+    ) -> Result<(), SessionError> {
+        let shown = self.names_if_shown(options)?;
+        self.count(shown);
         // A window that does not fit will be trimmed, and then shows a ref. The room for the tools
         // must be in the budget before that happens.
-        if offers.is_some() && !shows && !self.session.fits()? {
-            self.count(scan, offers);
+        if options.tools.ours.is_some() && shown.is_none() && !self.session.fits()? {
+            self.count(options.tools.ours);
         }
-        Ok(offers)
+        Ok(())
     }
 
     /// The same for the messages that are in the log before new ones are admitted. The room for new
@@ -254,39 +253,37 @@ impl Branch {
     /// proxy would show the same outputs differently.
     pub(crate) fn budget_refs_of_log(
         &mut self,
-        scan: &BodyScan<'_>,
         options: &ComposeOptions,
-    ) -> Result<(), BranchError> {
+    ) -> Result<(), SessionError> {
         if self.session.projection().log().is_empty() {
-            self.count(scan, None);
+            self.count(None);
             return Ok(());
         }
-        self.budget_retrieval_tools(scan, options)?;
-        Ok(())
+        self.budget_retrieval_tools(options)
     }
 
     /// Tells the session the size and the names of the tools that its first ref would add. Called
     /// before anything is admitted.
-    pub(crate) fn budget_first_ref(&mut self, scan: &BodyScan<'_>, options: &ComposeOptions) {
-        let offers = options.names(scan);
-        let tools =
-            offers.map(|names| retrieval_tools::offered_tools(scan.dialect(), names).measure);
-        self.session.set_first_ref(tools.unwrap_or_default());
-        // With the MCP server the client offers the tools itself, so placeholders may name them.
-        let elsewhere = options.offer && retrieval_tools::has_mcp_server(scan);
-        self.session
-            .set_retrieval(offers.or(elsewhere.then(ToolNames::default)));
+    pub(crate) fn budget_first_ref(&mut self, tools: RetrievalOffer) {
+        let measure = self.measure_of_tools(tools.ours);
+        self.session.set_first_ref(measure);
+        self.session.set_retrieval(tools.callable);
     }
 
-    fn count(&mut self, scan: &BodyScan<'_>, ours: Option<ToolNames>) {
-        self.tools_measure = if let Some(names) = ours {
+    fn count(&mut self, ours: Option<ToolNames>) {
+        if ours.is_some() {
             // The tools are part of the request now, so the first ref costs nothing extra.
             self.session.set_first_ref(Measure::default());
-            retrieval_tools::offered_tools(scan.dialect(), names).measure
-        } else {
-            Measure::default()
-        };
+        }
+        self.tools_measure = self.measure_of_tools(ours);
         self.session.set_tools(self.tools.1 + self.tools_measure);
+    }
+
+    fn measure_of_tools(&self, names: Option<ToolNames>) -> Measure {
+        let dialect = self.session.setup().dialect;
+        names.map_or_else(Measure::default, |names| {
+            retrieval_tools::offered_tools(dialect, names).measure
+        })
     }
 
     fn estimate(&mut self) -> Result<u64, SessionError> {

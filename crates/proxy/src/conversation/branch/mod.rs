@@ -240,9 +240,9 @@ impl Branch {
         &self.staged
     }
 
-    /// Whether a flush is scheduled.
-    pub(crate) fn flush_scheduled(&self) -> &FlushScheduled {
-        &self.flush_scheduled
+    /// Makes its writes durable soon.
+    pub(crate) fn flush_soon(&self) {
+        self.flush_scheduled.schedule(&self.staged);
     }
 
     /// Makes its writes durable.

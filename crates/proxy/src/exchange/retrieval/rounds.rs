@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use trimtab::retrieval::Retrieval;
 use trimtab_engine::view::tools::ToolNames;
-use trimtab_model::{Call, Dialect, Message, Output, Usage};
+use trimtab_model::{Call, Message, Output, Usage};
 
 use super::tools_withdrawn;
 use crate::answer::usage_watch::{ObservedAnswer, ObservedCalls};
@@ -26,7 +26,6 @@ use crate::response_chains::stored_link::StoredLink;
 use crate::transport::body::ProxyBody;
 use crate::transport::upstream_client::UpstreamFailure;
 use trimtab_wire::answer::AnswerReader;
-use trimtab_wire::scan::BodyScan;
 
 /// The output for retrieval calls beyond the limit.
 const ENOUGH: &str = "no more of these calls are carried out in this answer; \
@@ -310,10 +309,7 @@ impl RetrievalServer {
 /// Stores where the provider continues after an answer that it keeps.
 fn keep_link(managed: &ManagedRequest, (known, last): &(String, String), calls: Vec<String>) {
     let job = &managed.job;
-    let is_kept = job.dialect == Dialect::Responses
-        && BodyScan::new(&job.body, job.dialect)
-            .is_ok_and(|scan| scan.json(scan.request().session.store) != "false");
-    if !is_kept {
+    if !managed.is_kept {
         return;
     }
     let link = StoredLink {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use trimtab_model::Dialect;
 use trimtab_wire::scan::{BodyScan, ScanMemo, Unscannable};
-use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::prefix_cache::fingerprint::{Fingerprint, FingerprintChain};
 use crate::prefix_cache::prefix_hash::{PrefixHash, PrefixHashes};
@@ -342,20 +342,16 @@ fn add_apart(marks: &mut Vec<ResumePoint>, mark: ResumePoint, is_last: bool) {
 }
 
 /// Hashes of samples of a body, the most specific one first.
-fn samples<'b>(of: (&'b str, Dialect), body: &'b [u8]) -> impl Iterator<Item = u64> + 'b {
+fn samples(of: (&str, Dialect), body: &[u8]) -> impl Iterator<Item = u64> {
     // Positions grow by an eighth, so that two bodies of similar length share most of them.
     // Positions near the end come first: beginnings are the same in many conversations.
     let places = std::iter::successors(Some(SHORTEST), |place| Some(place + place / 8));
     let places: Vec<usize> = places.take_while(|place| *place <= body.len()).collect();
+    // The tenant is part of the sample: nothing of another tenant's bodies is ever compared.
+    let owner = xxh3_64_with_seed(of.0.as_bytes(), of.1 as u64);
     places.into_iter().rev().filter_map(move |place| {
         let sample = body.get(place - SAMPLE..place)?;
-        let mut hasher = Xxh3::new();
-        // The tenant is part of the sample: nothing of another tenant's bodies is ever compared.
-        hasher.update(of.0.as_bytes());
-        hasher.update(&[of.1 as u8]);
-        hasher.update(&place.to_le_bytes());
-        hasher.update(sample);
-        Some(hasher.digest())
+        Some(xxh3_64_with_seed(sample, owner ^ place as u64))
     })
 }
 

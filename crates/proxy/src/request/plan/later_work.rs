@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, MutexGuard};
 
-use trimtab::session::SessionError;
+use trimtab::session::{PendingSummary, SessionError};
 use trimtab_model::work;
 use trimtab_wire::scan::BodyScan;
 
@@ -45,11 +45,24 @@ impl ManagedRequest {
         &self,
         work: impl FnOnce(&mut Branch) -> Result<T, BranchError>,
     ) -> Result<T, BranchError> {
+        self.with_locked(self.lock_branches()?, work, |_| true)
+    }
+
+    /// The same after an answer. Plans are durable when it returns, and so is everything if a summary
+    /// is due, because the request for it may show a ref. Other writes become durable soon.
+    pub(crate) fn after_answer(
+        &self,
+        work: impl FnOnce(&mut Branch) -> Result<Option<PendingSummary>, BranchError>,
+    ) -> Result<Option<PendingSummary>, BranchError> {
+        self.with_locked(self.lock_branches()?, work, Option::is_some)
+    }
+
+    fn lock_branches(&self) -> Result<MutexGuard<'_, LoadedBranches>, BranchError> {
         let branches = self.client_session.branches();
         if work::is_cancelled() {
             return Err(BranchError::Mismatch(work::Cancelled.to_string()));
         }
-        self.with_locked(branches, work)
+        Ok(branches)
     }
 
     /// Continues the answer to a window of the log's first `sent` messages, and returns the request
@@ -63,17 +76,14 @@ impl ManagedRequest {
         work: impl FnOnce(&mut Branch, &BodyScan<'_>) -> Result<T, BranchError>,
     ) -> Result<(Arc<Self>, T), BranchError> {
         self.with_scan(|scan| {
-            let mut branches = self.client_session.branches();
-            if work::is_cancelled() {
-                return Err(BranchError::Mismatch(work::Cancelled.to_string()));
-            }
+            let mut branches = self.lock_branches()?;
             let is_continued = |branch: &mut Branch| branch.logged() != sent;
             let managed = if branches.get(self.branch).is_some_and(is_continued) {
                 Arc::new(self.forked(&mut branches, sent, scan)?)
             } else {
                 Arc::clone(self)
             };
-            let done = managed.with_locked(branches, |branch| work(branch, scan))?;
+            let done = managed.with_locked(branches, |branch| work(branch, scan), |_| true)?;
             Ok((managed, done))
         })
     }
@@ -95,23 +105,10 @@ impl ManagedRequest {
         let setup = branch.session().setup().clone();
         self.prepare(branch, scan, &setup)?;
         Ok(Self {
-            job: self.job.clone(),
-            route: Arc::clone(&self.route),
-            upstream_path: self.upstream_path.clone(),
-            model: self.model.clone(),
-            mode: self.mode,
-            model_limits: self.model_limits.clone(),
-            client_session: Arc::clone(&self.client_session),
-            renewal_list: self.renewal_list.clone(),
             branch: number,
-            sent_before: self.sent_before,
             branch_mark: Some(branch.begin_request()),
             session: branch.id().as_str().to_owned(),
-            untouched: self.untouched,
-            options: self.options,
-            outgoing: self.outgoing.clone(),
-            pending: None,
-            unwritten: None,
+            ..self.clone()
         })
     }
 
@@ -119,16 +116,26 @@ impl ManagedRequest {
         &self,
         mut branches: MutexGuard<'_, LoadedBranches>,
         work: impl FnOnce(&mut Branch) -> Result<T, BranchError>,
+        must_be_durable: impl FnOnce(&T) -> bool,
     ) -> Result<T, BranchError> {
         let branch = branches.get(self.branch).ok_or_else(branch_is_gone)?;
-        let done = work(branch);
-        let staged = Arc::clone(branch.staged());
-        // The next request does not wait for the disk.
-        drop(branches);
-        let done = done.and_then(|done| {
-            staged.flush().map_err(SessionError::from)?;
-            Ok(done)
-        });
+        let decided = branch.decisions();
+        let mut done = work(branch);
+        // The next request would wait for a new plan, and the client may read back an output of a
+        // copied session as soon as it has the answer.
+        let is_urgent = branch.decisions() != decided || branch.staged().has_uncopied();
+        if is_urgent || done.as_ref().is_ok_and(must_be_durable) {
+            let staged = Arc::clone(branch.staged());
+            // The next request does not wait for the disk.
+            drop(branches);
+            done = done.and_then(|done| {
+                staged.flush().map_err(SessionError::from)?;
+                Ok(done)
+            });
+        } else {
+            branch.flush_soon();
+            drop(branches);
+        }
         // Memory may be ahead of the store after a failed write. The next request reads the store
         // again.
         if let Err(BranchError::Session(_)) = done {

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::{Method, Request};
 use trimtab::session::{Moment, PendingSummary, SessionError, Setup};
 use trimtab_engine::policy::Policy;
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Role, work};
+use trimtab_model::{Dialect, Role, work};
 use trimtab_store::StagedStore;
 use trimtab_wire::scan::BodyScan;
 
@@ -14,7 +15,8 @@ use super::PlanningJob;
 use crate::config::{ProxyMode, SummaryMode};
 use crate::conversation::branch::{Branch, BranchError, ComposeOptions, OutgoingBody, RequestMark};
 use crate::conversation::client_sessions::{BranchSearch, ClientSession, LoadedBranches};
-use crate::conversation::durability::{UnflushedWrites, is_conflict};
+use crate::conversation::durability::is_conflict;
+use crate::conversation::retrieval_tools::RetrievalOffer;
 use crate::conversation::token_renewal::IncomingConversation;
 use crate::models::{KnownModel, ModelKey};
 use crate::prefix_cache::parsed_bodies::BodyReading;
@@ -22,6 +24,7 @@ use crate::records::record::SentBefore;
 use crate::request::bypass_reason::{self, Unmanaged};
 use crate::routing::own_endpoint;
 use crate::routing::route::UpstreamRoute;
+use crate::transport::body::ProxyBody;
 use crate::transport::headers;
 
 /// The assumed lifetime of a prompt in a cache of unknown lifetime.
@@ -31,6 +34,7 @@ const CACHE_LIFETIME: Duration = Duration::from_mins(5);
 pub(crate) const CONFLICTS: u32 = 2;
 
 /// A request whose window is managed.
+#[derive(Clone)]
 pub(crate) struct ManagedRequest {
     pub(crate) job: PlanningJob,
     pub(crate) route: Arc<UpstreamRoute>,
@@ -38,6 +42,8 @@ pub(crate) struct ManagedRequest {
     pub(crate) upstream_path: String,
     pub(crate) model: String,
     pub(crate) mode: ProxyMode,
+    /// True if the provider keeps the answer, and the client may continue it by its id.
+    pub(crate) is_kept: bool,
     pub(crate) model_limits: KnownModel,
     pub(crate) client_session: Arc<ClientSession>,
     /// The list of client sessions with this name, for renewed credentials.
@@ -51,10 +57,16 @@ pub(crate) struct ManagedRequest {
     /// Why the request is sent unchanged unless it overflows, if there is a reason.
     pub(crate) untouched: Option<&'static str>,
     pub(crate) options: ComposeOptions,
+}
+
+/// What was decided for a managed request.
+#[derive(Default)]
+pub(crate) struct PlannedSend {
     pub(crate) outgoing: OutgoingBody,
+    /// The plan that waits for a summary.
     pub(crate) pending: Option<PendingSummary>,
-    /// The writes that are not yet durable.
-    pub(crate) unwritten: Option<UnflushedWrites>,
+    /// The writes that must be durable before a model reads the request.
+    pub(crate) unwritten: Option<Arc<StagedStore>>,
 }
 
 impl ManagedRequest {
@@ -97,10 +109,14 @@ impl ManagedRequest {
         }
         let known = work.model_limits(&route, &model);
         let rules = known.model.as_ref().map(|model| &model.rules);
+        let offers =
+            settings.config.retrieval && mode == ProxyMode::On && answers_pass_here(&work, scan);
         let ways = ComposeOptions {
-            offer: settings.config.retrieval
-                && mode == ProxyMode::On
-                && answers_pass_here(&work, scan),
+            tools: if offers {
+                RetrievalOffer::beside(scan)
+            } else {
+                RetrievalOffer::default()
+            },
             lowered: None,
             may_overrun: rules.is_some_and(|rules| rules.answer_may_overrun),
         };
@@ -108,6 +124,8 @@ impl ManagedRequest {
         Ok(Self {
             client_session: client_sessions.get(&name, settings.config.limits.sessions),
             untouched: bypass_reason::bypass_reason(&work.headers, scan),
+            is_kept: work.dialect == Dialect::Responses
+                && scan.json(scan.request().session.store) != "false",
             options: ways,
             job: work,
             route,
@@ -120,19 +138,16 @@ impl ManagedRequest {
             branch_mark: None,
             session: String::new(),
             sent_before: SentBefore::default(),
-            outgoing: OutgoingBody::default(),
-            pending: None,
-            unwritten: None,
         })
     }
 
     /// Finds the conversation that the request continues, and runs `steps` on it. Starts over if
     /// another process wrote to the conversation meanwhile.
-    pub(super) fn on_conversation(
+    pub(super) fn on_conversation<T>(
         &mut self,
         reading: &BodyReading<'_>,
-        steps: impl Fn(&mut Self, &mut Branch, &Setup) -> Result<(), BranchError>,
-    ) -> Result<(), Unmanaged> {
+        steps: impl Fn(&mut Self, &mut Branch, &Setup) -> Result<T, BranchError>,
+    ) -> Result<T, Unmanaged> {
         let client_session = Arc::clone(&self.client_session);
         // The lock admits one request of a client session at a time: two at once could plan
         // different windows for one conversation.
@@ -147,7 +162,10 @@ impl ManagedRequest {
         loop {
             let found = self.find_branch(&client_session, &mut branches, reading, &setup);
             let done = found.and_then(|branch| steps(self, branch, &setup));
-            let Err(trouble) = done else { return Ok(()) };
+            let trouble = match done {
+                Ok(done) => return Ok(done),
+                Err(trouble) => trouble,
+            };
             match &trouble {
                 // Any of them may be outdated, so all are read again.
                 trouble if trouble.is_conflict() => *branches = LoadedBranches::default(),
@@ -235,77 +253,94 @@ impl ManagedRequest {
         branch.note_idle_time();
         let tools = scan.json(scan.request().tools);
         branch.set_tools(tools, self.job.opened.keys.fingerprint_key());
-        branch.budget_first_ref(scan, &self.options);
-        branch.budget_refs_of_log(scan, &self.options)
+        branch.budget_first_ref(self.options.tools);
+        Ok(branch.budget_refs_of_log(&self.options)?)
     }
 
-    /// Lets the policy plan the window, unless the request is to be sent unchanged.
+    /// Lets the policy plan the window, unless the request is to be sent unchanged. Returns the
+    /// plan that waits for a summary.
     pub(super) fn decide(
         &mut self,
         branch: &mut Branch,
         scan: &BodyScan<'_>,
-    ) -> Result<(), BranchError> {
+    ) -> Result<Option<PendingSummary>, BranchError> {
         branch.session().begin_call();
         // A reason to leave the body alone holds only as long as the body fits.
-        if !branch.fits_unchanged() {
-            self.untouched = None;
+        self.untouched = self.untouched.filter(|_| branch.fits_unchanged());
+        if self.untouched.is_some() {
+            return Ok(None);
         }
-        if self.untouched.is_none() {
-            branch.budget_retrieval_tools(scan, &self.options)?;
-            // Some designs act after outputs have come, and others only before a call.
-            let after_outputs = scan.role(scan.len().saturating_sub(1)) == Some(Role::Tool);
-            let moments = [Moment::AfterOutputs, Moment::BeforeCall];
-            // After outputs both moments are due, in this order; else only the second.
-            let moments = moments.get(usize::from(!after_outputs)..);
-            self.pending = match branch.check(moments.unwrap_or_default()) {
-                // The plan was not made. The window without it is still valid, so it is sent, but
-                // the failure counts.
-                Err(BranchError::Session(SessionError::Store(error))) if !is_conflict(&error) => {
-                    self.job.store_failed(&error);
-                    None
-                }
-                checked => checked?,
-            };
+        branch.budget_retrieval_tools(&self.options)?;
+        // Some designs act after outputs have come, and others only before a call.
+        let after_outputs = scan.role(scan.len().saturating_sub(1)) == Some(Role::Tool);
+        let moments = [Moment::AfterOutputs, Moment::BeforeCall];
+        // After outputs both moments are due, in this order; else only the second.
+        let moments = moments.get(usize::from(!after_outputs)..);
+        match branch.check(moments.unwrap_or_default()) {
+            // The plan was not made. The window without it is still valid, so it is sent, but the
+            // failure counts.
+            Err(BranchError::Session(SessionError::Store(error))) if !is_conflict(&error) => {
+                self.job.store_failed(&error);
+                Ok(None)
+            }
+            checked => checked,
         }
-        Ok(())
     }
 
     /// Builds the body to send, and determines what must be durable before a model reads it.
     pub(super) fn splice(
-        &mut self,
+        &self,
         branch: &mut Branch,
-        reading: &BodyReading<'_>,
-    ) -> Result<(), BranchError> {
+        scan: &BodyScan<'_>,
+        pending: Option<PendingSummary>,
+    ) -> Result<PlannedSend, BranchError> {
         let waits = self.job.settings.config.compaction == SummaryMode::Wait;
-        if waits && self.mode == ProxyMode::On && self.pending.is_some() {
+        if waits && self.mode == ProxyMode::On && pending.is_some() {
             // The body is made when the summary has come.
-            return Ok(branch.flush()?);
+            branch.flush()?;
+            return Ok(PlannedSend {
+                pending,
+                ..PlannedSend::default()
+            });
         }
         // Composing may have to shrink the window at once. Then the plan that wanted a summary is
         // outdated, and the summary would come too late.
         let decided = branch.decisions();
-        let outgoing = branch.compose(&reading.scan, &self.options)?;
-        self.outgoing = self.job.with_reserved_body(outgoing);
-        if branch.decisions() != decided {
-            self.pending = None;
-        }
+        let outgoing = branch.compose(scan, &self.options)?;
+        let outgoing = self.job.with_reserved_body(outgoing);
+        let pending = pending.filter(|_| branch.decisions() == decided);
         // Messages that are sent unchanged need not be durable, because the client has them.
         // Everything else depends on a plan, and often shows a ref.
-        let staged = Arc::clone(branch.staged());
         let as_it_came = self.mode != ProxyMode::On || self.untouched.is_some();
-        self.unwritten = Some(if as_it_came || branch.no_new_plan_since_send() {
-            UnflushedWrites::AfterSend(branch.flush_scheduled().schedule(&staged))
-        } else {
-            UnflushedWrites::BeforeSend(staged)
-        });
-        Ok(())
+        let may_follow = as_it_came || branch.no_new_plan_since_send();
+        if may_follow {
+            branch.flush_soon();
+        }
+        Ok(PlannedSend {
+            outgoing,
+            pending,
+            unwritten: (!may_follow).then(|| Arc::clone(branch.staged())),
+        })
     }
 
-    /// The writes that must be durable before a model reads the request. Others are scheduled.
-    pub(crate) fn flush_first(&mut self) -> Option<Arc<StagedStore>> {
-        self.unwritten
-            .take()
-            .and_then(UnflushedWrites::required_before_send)
+    /// A request to its upstream with the client's headers, and a body that is new or the client's
+    /// own. None if the path is not valid there.
+    pub(crate) fn upstream_request(
+        &self,
+        body: ProxyBody,
+        is_new: bool,
+    ) -> Option<Request<ProxyBody>> {
+        // The answer has to be read, so the upstream must not compress it.
+        let mut sent = headers::to_upstream_uncompressed(self.job.headers.clone());
+        if is_new {
+            // A new body is not compressed, even if the client's was.
+            headers::remove_encoding(&mut sent);
+        }
+        let mut request = Request::new(body);
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = self.route.address(&self.upstream_path)?;
+        *request.headers_mut() = sent;
+        Some(request)
     }
 
     /// The upstream and the model.

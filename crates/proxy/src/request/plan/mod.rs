@@ -31,7 +31,7 @@ use crate::resources::memory_budget::Reservation;
 use crate::routing::route::UpstreamRoute;
 use crate::transport::headers;
 
-pub(crate) use managed::{CONFLICTS, ManagedRequest};
+pub(crate) use managed::{CONFLICTS, ManagedRequest, PlannedSend};
 
 /// Bytes of memory that planning needs per byte of the body: for its texts in the log, in the
 /// writes to the store and in the new body.
@@ -65,7 +65,7 @@ pub(crate) struct PlanningJob {
 }
 
 /// Plans a request, up to the body to send.
-pub(crate) fn plan(mut job: PlanningJob) -> Result<ManagedRequest, Unmanaged> {
+pub(crate) fn plan(mut job: PlanningJob) -> Result<(ManagedRequest, PlannedSend), Unmanaged> {
     let (opened, body) = (Arc::clone(&job.opened), job.body.clone());
     let (tenant, key) = (job.tenant.clone(), opened.keys.fingerprint_key());
     // Find the messages in the body, and the fingerprints by which they are known again.
@@ -79,16 +79,16 @@ pub(crate) fn plan(mut job: PlanningJob) -> Result<ManagedRequest, Unmanaged> {
     let read = read.map_err(|why| Unmanaged::not_understood(&why))?;
     // Choose the upstream and the mode, and find out which conversations it may belong to.
     let mut managed = ManagedRequest::new(job, &read)?;
-    managed.on_conversation(&read, |managed, branch, setup| {
+    let planned = managed.on_conversation(&read, |managed, branch, setup| {
         managed.admit_new(branch, &read, setup)?;
-        managed.decide(branch, &read.scan)?;
-        managed.splice(branch, &read)
+        let pending = managed.decide(branch, &read.scan)?;
+        managed.splice(branch, &read.scan, pending)
     })?;
     // Kept only after everything succeeded: a body that made planning fail is parsed anew next
     // time.
     opened.parsed_bodies.keep(read);
     managed.client_session.update_memory_use();
-    Ok(managed)
+    Ok((managed, planned))
 }
 
 /// The reason for a body without a tenant.
