@@ -75,6 +75,18 @@ pub(crate) fn child_sessions_redeem_refs_of_their_parents(world: &World) {
     );
 }
 
+pub(crate) fn session_reads_refs_of_any_number_of_parents(world: &World) {
+    let sessions: Vec<_> = (0..100).map(|at| session(&format!("run-{at}"))).collect();
+    let first = world.put(&sessions[0], "c1", "of the first");
+    for pair in sessions.windows(2) {
+        world.store.link(&pair[1], &pair[0]).unwrap();
+    }
+    let read = world.store.get(&sessions[99], first.id()).unwrap();
+    assert_eq!(read, b"of the first");
+    let ring = world.store.link(&sessions[0], &sessions[99]);
+    assert!(ring.is_err());
+}
+
 pub(crate) fn impossible_links_are_rejected(world: &World) {
     let (a, b, c) = (session("a"), session("b"), session("c"));
     world.store.link(&b, &a).unwrap();

@@ -91,7 +91,7 @@ macro_rules! over {
                     streams_and_sessions_are_separate, one_of_two_concurrent_writers_gets_a_conflict, large_entries_are_read_back,
                 ],
                 linking: [
-                    foreign_refs_are_not_found, child_sessions_redeem_refs_of_their_parents, impossible_links_are_rejected,
+                    foreign_refs_are_not_found, child_sessions_redeem_refs_of_their_parents, impossible_links_are_rejected, session_reads_refs_of_any_number_of_parents,
                     parent_of_a_session_is_returned, relinked_session_keeps_shared_bytes,
                     redeemers_of_a_ref_are_found_by_prefix, fork_begins_like_its_origin,
                     several_outputs_are_opened_at_once,

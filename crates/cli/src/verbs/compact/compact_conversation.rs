@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use trimtab::engine::compaction::audit::Coverage;
+use trimtab::engine::compaction::rebuild::SummaryPlacement;
 use trimtab::engine::policy::Policy;
 use trimtab::engine::view::tools::READ;
 use trimtab::request::sent_messages;
@@ -17,14 +18,10 @@ use trimtab_model::{Message, MessageKind, Part, Ref, Role};
 use trimtab_wire::splice::SentMessage;
 use trimtab_wire::transcript::Conversation;
 
+use super::earlier_run::{self, is_own_summary};
 use super::summariser::CompactSummariser;
 use crate::exit::Failure;
 use crate::verbs::output::store_location::explain;
-
-/// How the last line of a summary begins, which says how to read refs.
-const READ_LINE_START: &str = "[Refs are read with ";
-/// How it ends.
-const READ_LINE_END: &str = " REF]";
 
 /// The options of a compaction.
 pub(super) struct CompactOptions {
@@ -113,6 +110,7 @@ pub(super) fn compact(
     options: CompactOptions,
     summariser: &CompactSummariser,
 ) -> Result<CompactedConversation, CompactError> {
+    earlier_run::link(store.as_ref(), &id, &conversation.messages)?;
     // Store the transcript first: nothing may be replaced before the original is safe.
     let put = |bytes: &[u8]| store.put(&id, Put::new("transcript", bytes).tool("compact"));
     let original = original.map(put).transpose()?;
@@ -121,7 +119,7 @@ pub(super) fn compact(
         dialect: conversation.form.dialect(),
         limits: options.limits,
         tools,
-        ..Setup::new(options.policy)
+        ..Setup::new(with_summary_as_message(options.policy))
     };
     let mut session = Session::open(Arc::clone(&store), id.clone(), setup)?;
     let positions = positions(conversation);
@@ -134,6 +132,10 @@ pub(super) fn compact(
     for message in messages {
         before += Measure::of(message);
         let mut message = message.clone();
+        // A system message would be taken for instructions, which no plan replaces.
+        if message.is_summary() && message.role == Role::System {
+            message.role = Role::User;
+        }
         // Requests have no place for the number of messages behind a summary, so all of them count.
         if conversation.already_compacted == 0 && is_own_summary(&message) {
             already_compacted = positions.len();
@@ -188,6 +190,16 @@ pub(super) fn compact(
         notes,
         sent,
     })
+}
+
+/// The policy with its summary as a message of its own. The system prompt belongs to the client:
+/// what we add to it cannot be told from it by the next run, which must replace it.
+fn with_summary_as_message(mut policy: Policy) -> Policy {
+    if let SummaryPlacement::System { prefix } = &policy.compaction.placement {
+        let prefix = prefix.trim_start().to_owned();
+        policy.compaction.placement = SummaryPlacement::Message { prefix };
+    }
+    policy
 }
 
 /// The warning if the window does not fit, or an error if it must.
@@ -257,13 +269,6 @@ fn tools(conversation: &Conversation) -> Measure {
     measure
 }
 
-/// True for a summary of an earlier run, by its last line.
-fn is_own_summary(message: &Message) -> bool {
-    let text = message.text();
-    let last = text.lines().next_back().unwrap_or_default();
-    last.starts_with(READ_LINE_START) && last.ends_with(READ_LINE_END)
-}
-
 /// Adds the command that reads refs to the summary, unless the client has a tool for it. Most
 /// clients have none.
 fn add_read_command(sent: &mut [SentMessage], conversation: &Conversation, command: &str) {
@@ -288,11 +293,7 @@ fn add_read_command(sent: &mut [SentMessage], conversation: &Conversation, comma
         _ => None,
     });
     if let Some(text) = text {
-        let _ = write!(
-            text,
-            "\n{READ_LINE_START}{READ} where there is such a tool, else with the command: \
-             {command}{READ_LINE_END}"
-        );
+        let _ = write!(text, "\n{}", earlier_run::read_line(command));
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod client_logs;
 mod compact_conversation;
+mod earlier_run;
 mod next_steps;
 mod report;
 mod summariser;

@@ -1,13 +1,12 @@
 //! Rows of sessions.
 
+use std::collections::HashSet;
+
 use rusqlite::{Connection, Row, params};
 
 use super::{RawColumn, execute, numbers, query_all, query_one, signed, text, unsigned};
 use crate::refs::SessionSecret;
 use crate::{Result, SessionId, digest};
-
-/// The maximum depth of parents, in case a damaged chain is cyclic.
-const DEEPEST: usize = 64;
 
 pub(in crate::folder) struct SessionRow {
     pub row: i64,
@@ -58,14 +57,14 @@ pub(in crate::folder) fn sessions_with_prefix(
 /// A session and its parents, from the bottom up.
 pub(in crate::folder) fn up(db: &Connection, id: &SessionId) -> Result<Vec<SessionRow>> {
     let mut chain: Vec<SessionRow> = Vec::new();
+    // A damaged chain can be cyclic.
+    let mut seen = HashSet::new();
     let mut next = session(db, id)?;
-    while let Some(row) = next {
-        let parent = row.parent;
+    while let Some(row) = next.take_if(|row| seen.insert(row.row)) {
+        if let Some(parent) = row.parent {
+            next = session_by_row(db, parent)?;
+        }
         chain.push(row);
-        next = match parent {
-            Some(parent) if chain.len() < DEEPEST => session_by_row(db, parent)?,
-            _ => None,
-        };
     }
     Ok(chain)
 }
