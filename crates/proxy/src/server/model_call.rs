@@ -146,12 +146,14 @@ async fn plan_body(
     };
     // The hash is of the received bytes, so it is useless for a body that was decompressed or
     // completed.
-    let hashed = if is_pieced || is_compressed {
+    let hashed = if is_pieced {
+        // Hashed here, because a completed body is as long as its conversation, and only its new
+        // part shall need memory like a new body.
         let (opened, body) = (Arc::clone(&call.opened), body.clone());
         let hashing = move || PrefixHash::of(opened.keys.fingerprint_key(), &body);
         spawn_blocking(hashing).await.ok()
     } else {
-        Some(read.hashed)
+        Some(read.hashed).filter(|_| !is_compressed)
     };
     let mut job = PlanningJob {
         is_pieced,

@@ -70,7 +70,7 @@ pub(crate) fn plan(mut job: PlanningJob) -> Result<(ManagedRequest, PlannedSend)
     let (tenant, key) = (job.tenant.clone(), opened.keys.fingerprint_key());
     // Find the messages in the body, and the fingerprints by which they are known again.
     let hashed = job.hashed.take();
-    // No hash was taken on arrival if the body was decompressed or completed.
+    // There is no hash yet if the body was decompressed.
     let hashed = hashed.unwrap_or_else(|| PrefixHash::of(key, &body));
     let of = (tenant.as_str(), job.dialect);
     let known = job.known.take();
@@ -157,6 +157,7 @@ impl PlanningJob {
     /// Searches for the known prefix of the body, and returns the approximate memory that planning
     /// needs.
     pub(crate) fn find_known_prefix(&mut self) -> usize {
+        // A body that was decompressed is hashed later, on another thread.
         self.known = self.hashed.as_ref().and_then(|hashed| {
             let key = self.opened.keys.fingerprint_key();
             let of = (self.tenant.as_str(), self.dialect);
