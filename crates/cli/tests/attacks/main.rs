@@ -24,6 +24,7 @@ mod erasure;
 mod host_origin;
 mod inbound_tls;
 mod key_routing;
+mod long_bodies;
 mod memory;
 mod network;
 mod process;

@@ -16,6 +16,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
+use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy, split};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -28,15 +29,20 @@ pub(crate) const LONGEST_GAP: Duration = Duration::from_secs(2);
 /// How long the answer under `/big` is.
 pub(crate) const BIG: usize = 48 << 20;
 
-/// `trimtab serve` with these limits, in front of `upstream`.
-pub(crate) fn serve(limits: &str, upstream: &PlainUpstream) -> Served {
+/// A folder whose settings have these limits.
+pub(crate) fn folder_with(limits: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let settings = folder.path().join("config/trimtab");
     std::fs::create_dir_all(&settings).unwrap();
     let text = format!("[proxy.limits]\n{limits}\n");
     std::fs::write(settings.join("config.toml"), text).unwrap();
+    folder
+}
+
+/// `trimtab serve` with these limits, in front of `upstream`.
+pub(crate) fn serve(limits: &str, upstream: &PlainUpstream) -> Served {
     let url = format!("http://{}", upstream.address);
-    Served::start_in(folder, &["--upstream", &url])
+    Served::start_in(folder_with(limits), &["--upstream", &url])
 }
 
 /// Where a proxy listens.

@@ -84,7 +84,7 @@ pub(super) async fn answer(context: RequestContext, mut body: Bytes) -> Response
         return context.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_STORE);
     };
     let mut memory = context.reservation();
-    if !memory.grow(needed) {
+    if !memory.grow_for_work(needed) {
         return context.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_MEMORY);
     }
     if dialect == Dialect::Responses {

@@ -256,7 +256,7 @@ impl Exchange {
         let job = self.managed.job.clone();
         // The memory for the first plan was returned, so this one needs its own.
         let mut memory = job.reservation();
-        if !memory.grow(planning_bytes(&job.body, 0)) {
+        if !memory.grow_for_work(planning_bytes(&job.body, 0)) {
             return false;
         }
         let planning = deadline::run_within(self.patience(), move || {

@@ -115,8 +115,15 @@ impl RequestContext {
         spoken: SpokenDialects,
         body: ProxyBody,
     ) -> Response<ProxyBody> {
-        self.pending_record.set_reason(reason);
+        self.passes_because(reason);
         self.forward(spoken, None, body).await
+    }
+
+    /// Records the reason why the request passes, and warns the operator if it is a limit.
+    fn passes_because(&mut self, reason: &'static str) {
+        self.pending_record.set_reason(reason);
+        let notices = self.shared.store_state.notices();
+        self.shared.limit_warnings.warn(reason, notices);
     }
 
     /// Forwards an unmanaged call to a model, and reads the usage of its answer.
@@ -126,7 +133,7 @@ impl RequestContext {
         why: Unmanaged,
         body: ProxyBody,
     ) -> Response<ProxyBody> {
-        self.pending_record.set_reason(why.reason);
+        self.passes_because(why.reason);
         self.pending_record.record.detail = why.detail;
         let model = why.model.as_deref();
         model

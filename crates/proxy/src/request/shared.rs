@@ -21,7 +21,7 @@ use crate::records::metrics::Metrics;
 use crate::records::record::{PendingRecord, ProxyReport, Recorder};
 use crate::resources::deadline;
 use crate::resources::memory_budget::MemoryBudget;
-use crate::resources::notices::Notices;
+use crate::resources::notices::{LimitWarnings, Notices};
 use crate::resources::shared_work::SharedWork;
 use crate::response_chains::ResponseChains;
 use crate::routing::route::RoutingTable;
@@ -69,6 +69,8 @@ pub(crate) struct SharedState {
     pub(crate) connections: Arc<Connections>,
     /// The memory budget of requests and caches.
     pub(crate) memory: MemoryBudget,
+    /// Warnings about requests that a limit keeps unmanaged.
+    pub(crate) limit_warnings: LimitWarnings,
     /// Conversations in Responses that providers keep.
     pub(crate) chains: Arc<ResponseChains>,
     /// Permits to decompress a body.
@@ -114,6 +116,7 @@ impl SharedState {
             connections: Arc::default(),
             chains: Arc::new(ResponseChains::new(memory.clone(), notices)),
             memory,
+            limit_warnings: LimitWarnings::default(),
             unpacking: Semaphore::new(UNPACKED_AT_A_TIME),
             history,
             screens: ScreenWork {

@@ -82,7 +82,8 @@ impl WorkTurn {
 }
 
 /// A turn together with memory: `memory` grows to `bytes`. None if others do not free enough within
-/// a short time.
+/// a short time. Large work waits longer, because only one at a time may exceed the share of its
+/// tenant.
 pub(crate) async fn turn_with_memory(
     turns: &Arc<Semaphore>,
     limit: Duration,
@@ -90,14 +91,19 @@ pub(crate) async fn turn_with_memory(
     bytes: usize,
 ) -> Option<WorkTurn> {
     let began = Instant::now();
+    let patience = if memory.may_exceed_share(bytes) {
+        WAIT_FOR_MEMORY.max(limit / 2)
+    } else {
+        WAIT_FOR_MEMORY
+    };
     loop {
         let turn = WorkTurn::wait(turns, limit.saturating_sub(began.elapsed())).await;
-        if memory.grow_to(bytes) {
+        if memory.grow_for_work(bytes) {
             return Some(turn);
         }
         // The permit goes back: others can work, and free the memory that is missing.
         drop(turn);
-        if began.elapsed() >= WAIT_FOR_MEMORY {
+        if began.elapsed() >= patience {
             return None;
         }
         sleep(WAIT_FOR_MEMORY / 10).await;

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Duration, Instant};
 
 use crate::config::ProxyLimits;
@@ -25,6 +26,8 @@ type MakeRoom = Box<dyn Fn(usize) + Send + Sync>;
 struct MemoryAccount {
     used: Mutex<MemoryUse>,
     make_room: OnceLock<MakeRoom>,
+    /// The permit to exceed the share of a tenant.
+    beyond_share: Arc<Semaphore>,
 }
 
 /// The reserved memory and the limits.
@@ -51,6 +54,7 @@ impl MemoryBudget {
         let budget = Self(Arc::new(MemoryAccount {
             used: Mutex::default(),
             make_room: OnceLock::new(),
+            beyond_share: Arc::new(Semaphore::new(1)),
         }));
         budget.set_limits(limits);
         budget
@@ -81,6 +85,7 @@ impl MemoryBudget {
             account: Arc::clone(&self.0),
             tenant: tenant.map(Arc::from),
             bytes: 0,
+            _beyond_share: None,
         };
         reservation.set(bytes);
         reservation
@@ -149,6 +154,8 @@ pub(crate) struct Reservation {
     account: Arc<MemoryAccount>,
     tenant: Option<Arc<str>>,
     bytes: usize,
+    /// Held while it exceeds the share of its tenant.
+    _beyond_share: Option<OwnedSemaphorePermit>,
 }
 
 impl Reservation {
@@ -188,6 +195,45 @@ impl Reservation {
         bytes <= self.bytes || self.grow(bytes - self.bytes)
     }
 
+    /// Like [`Self::grow_to`], for the work on a body. Work that is too large for the share of its
+    /// tenant may exceed the share, one request at a time; otherwise the conversation could never be
+    /// managed.
+    pub(crate) fn grow_for_work(&mut self, bytes: usize) -> bool {
+        if self.grow_to(bytes) {
+            return true;
+        }
+        if !self.may_exceed_share(bytes) {
+            return false;
+        }
+        let permit = Arc::clone(&self.account.beyond_share).try_acquire_owned();
+        let Ok(permit) = permit else { return false };
+        let mut alone = Self {
+            account: Arc::clone(&self.account),
+            // Without a tenant, only the budget of the process limits it.
+            tenant: None,
+            bytes: 0,
+            _beyond_share: Some(permit),
+        };
+        let has_room = alone.grow(bytes);
+        if has_room {
+            *self = alone;
+        }
+        has_room
+    }
+
+    /// True if work of this size may exceed the share of its tenant: no room is kept for it, and
+    /// the budget of the process can hold it.
+    pub(crate) fn may_exceed_share(&self, bytes: usize) -> bool {
+        bytes > self.most_spare() && bytes <= self.account.used().process_limit
+    }
+
+    /// The most bytes that must be free for the work on a body while it arrives: half of a tenant's
+    /// share, so that a body of a quarter of it always finds room.
+    pub(crate) fn most_spare(&self) -> usize {
+        let used = self.account.used();
+        used.tenant_limit.min(used.process_limit) / 2
+    }
+
     /// Sets the reservation to this many bytes, even above the limits.
     pub(crate) fn set(&mut self, bytes: usize) {
         let mut used = self.account.used();
@@ -209,6 +255,7 @@ impl Reservation {
             account: Arc::clone(&self.account),
             tenant: self.tenant.clone(),
             bytes: rest,
+            _beyond_share: None,
         }
     }
 
@@ -276,6 +323,28 @@ mod tests {
         assert!(budget.try_reserve(Some("third"), 1).is_none());
         drop((one, other));
         assert!(budget.0.used().tenants.is_empty());
+    }
+
+    #[test]
+    fn one_large_work_at_a_time_may_exceed_the_share_of_its_tenant() {
+        let budget = budget(100, 40);
+        let body = budget.try_reserve(Some("one"), 10).unwrap();
+        let mut works = ["one", "other"].map(|tenant| budget.always_reserve(Some(tenant), 0));
+        // Half of a share is kept for it while the body arrives.
+        assert!(!budget.always_reserve(Some("one"), 0).grow_to(31));
+        let small = budget.try_reserve(Some("one"), 15).unwrap();
+        assert!(!works[0].grow_for_work(20), "room is kept for small work");
+        drop(small);
+        assert!(works[0].grow_for_work(45));
+        assert!(!works[1].grow_for_work(41), "another one exceeds its share");
+        assert!(works[1].grow_for_work(40), "within its share");
+        works[0].set(0);
+        let [first, mut second] = works;
+        drop(first);
+        assert!(!second.grow_for_work(101), "more than the process has");
+        assert!(second.grow_for_work(41));
+        drop((second, body));
+        assert_eq!(budget.used(), 0);
     }
 
     #[test]

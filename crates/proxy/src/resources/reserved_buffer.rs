@@ -15,7 +15,8 @@ pub(crate) struct ReservedBuffer {
     /// All pieces, if there are several.
     all: BytesMut,
     memory: Option<Reservation>,
-    /// The bytes per byte of the buffer that must be free besides. They are not reserved.
+    /// The bytes per byte of the buffer that must be free besides, up to a limit. They are not
+    /// reserved.
     spare: usize,
 }
 
@@ -38,9 +39,11 @@ impl ReservedBuffer {
         };
         let wanted = (self.first.len() + self.all.len()).saturating_add(more);
         let missing = wanted.saturating_sub(memory.bytes());
+        // A long body often needs less: most of it is known from the call before. What it really
+        // needs is reserved before the work begins.
+        let spare = wanted.saturating_mul(self.spare).min(memory.most_spare());
         // A larger step is tried first, so that the lock is not taken for every piece. If that
         // fails, exactly what is missing may still fit.
-        let spare = wanted.saturating_mul(self.spare);
         let has_room = missing == 0
             || memory.grow(missing.max(STEP).saturating_add(spare))
             || memory.grow_soon(missing.saturating_add(spare)).await;
@@ -101,16 +104,19 @@ mod tests {
             tenant_memory_bytes: 10 * STEP,
             ..ProxyLimits::default()
         });
+        let others = budget.try_reserve(Some("one"), 3 * STEP);
         let memory = budget.try_reserve(Some("one"), 0);
+        // The second piece finds room because the room for the work is at most half of the share.
         let mut buffer = ReservedBuffer::new(memory, 4);
         for _ in 0..2 {
             assert!(buffer.reserve(STEP - 1).await);
             buffer.push(Bytes::from(vec![b'x'; STEP - 1]), 0);
         }
-        assert_eq!(budget.used(), 2 * STEP);
+        assert_eq!(budget.used(), 5 * STEP);
         assert!(!buffer.reserve(5).await);
         let bytes = buffer.freeze();
         assert_eq!(bytes.len(), 2 * (STEP - 1));
+        drop(others);
         assert_eq!(budget.used(), bytes.len());
         drop(bytes);
         assert_eq!(budget.used(), 0);

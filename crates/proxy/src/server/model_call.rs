@@ -28,6 +28,10 @@ use crate::transport::headers;
 /// Compressed bodies up to this size are decompressed on the thread that serves the connection.
 const DECOMPRESSED_AT_ONCE: usize = 16 << 10;
 
+/// Planning gets its time once more for each such number of bytes that it needs, so that a long body
+/// that is new can be planned: 30 MB of text take about a second.
+const BYTES_PER_PLAN_TIME: usize = 64 << 20;
+
 /// A request that calls a model and may be managed.
 pub(crate) struct ModelCall {
     pub(crate) dialect: Dialect,
@@ -140,11 +144,20 @@ async fn plan_body(
             return Err(passes.unwrap_or_else(|_| Unmanaged::failed("panicked")));
         }
     };
+    // The hash is of the received bytes, so it is useless for a body that was decompressed or
+    // completed.
+    let hashed = if is_pieced {
+        // Hashed here, because a completed body is as long as its conversation, and only its new
+        // part shall need memory like a new body.
+        let (opened, body) = (Arc::clone(&call.opened), body.clone());
+        let hashing = move || PrefixHash::of(opened.keys.fingerprint_key(), &body);
+        spawn_blocking(hashing).await.ok()
+    } else {
+        Some(read.hashed).filter(|_| !is_compressed)
+    };
     let mut job = PlanningJob {
         is_pieced,
-        // The hash is of the received bytes, so it is useless for a body that was decompressed or
-        // completed.
-        hashed: Some(read.hashed).filter(|_| !is_pieced && !is_compressed),
+        hashed,
         ..PlanningJob::new(context, Arc::clone(&call.opened), dialect, tenant, body)
     };
     // Do not queue: a request that waits for a place holds its body in memory.
@@ -153,8 +166,12 @@ async fn plan_body(
     // Memory is reserved together with the turn, so that requests that wait hold only their body. If
     // it is short, the request passes unchanged, which needs none.
     let (mut memory, needed) = (context.reservation(), job.find_known_prefix());
-    let turns = &context.shared.turns;
-    let turn = deadline::turn_with_memory(turns, limits.plan_time(), &mut memory, needed).await;
+    let times = u32::try_from(1 + needed / BYTES_PER_PLAN_TIME).unwrap_or(u32::MAX);
+    let (turns, time) = (
+        &context.shared.turns,
+        limits.plan_time().saturating_mul(times),
+    );
+    let turn = deadline::turn_with_memory(turns, time, &mut memory, needed).await;
     let Some(turn) = turn else {
         return Err(Unmanaged::failed("memory"));
     };
