@@ -131,18 +131,12 @@ pub(super) fn compact(
     let mut already_compacted = positions.iter().filter(is_left).count();
     for message in messages {
         before += Measure::of(message);
-        let mut message = message.clone();
-        // A system message would be taken for instructions, which no plan replaces.
-        if message.is_summary() && message.role == Role::System {
-            message.role = Role::User;
-        }
         // Requests have no place for the number of messages behind a summary, so all of them count.
-        if conversation.already_compacted == 0 && is_own_summary(&message) {
+        let is_ours = conversation.already_compacted == 0 && is_own_summary(message);
+        if is_ours {
             already_compacted = positions.len();
-            if message.role == Role::User {
-                message.meta.kind = Some(MessageKind::Summary);
-            }
         }
+        let message = with_summary_kind(message.clone(), is_ours);
         session.admit(message)?;
     }
     let manual = ManualCompaction {
@@ -190,6 +184,18 @@ pub(super) fn compact(
         notes,
         sent,
     })
+}
+
+/// A message with the role and the kind of a summary, if it is one.
+fn with_summary_kind(mut message: Message, is_ours: bool) -> Message {
+    // A system message would be taken for instructions, which no plan replaces.
+    if message.is_summary() && message.role == Role::System {
+        message.role = Role::User;
+    }
+    if is_ours && message.role == Role::User {
+        message.meta.kind = Some(MessageKind::Summary);
+    }
+    message
 }
 
 /// The policy with its summary as a message of its own. The system prompt belongs to the client:
