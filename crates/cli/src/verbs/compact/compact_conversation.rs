@@ -131,19 +131,12 @@ pub(super) fn compact(
     let mut already_compacted = positions.iter().filter(is_left).count();
     for message in messages {
         before += Measure::of(message);
-        let mut message = message.clone();
-        // A system message would be taken for instructions, which no plan replaces.
-        if message.is_summary() && message.role == Role::System {
-            message.role = Role::User;
-        }
         // Requests have no place for the number of messages behind a summary, so all of them count.
-        if conversation.already_compacted == 0 && is_own_summary(&message) {
+        let is_own = conversation.already_compacted == 0 && is_own_summary(message);
+        if is_own {
             already_compacted = positions.len();
-            if message.role == Role::User {
-                message.meta.kind = Some(MessageKind::Summary);
-            }
         }
-        session.admit(message)?;
+        session.admit(with_summary_marked(message, is_own))?;
     }
     let manual = ManualCompaction {
         instructions: options.instructions,
@@ -190,6 +183,19 @@ pub(super) fn compact(
         notes,
         sent,
     })
+}
+
+/// A message of the transcript as the session gets it. A summary of an earlier run gets its kind,
+/// and is a user message: a system message would be taken for instructions, which no plan replaces.
+fn with_summary_marked(message: &Message, is_own: bool) -> Message {
+    let mut message = message.clone();
+    if message.is_summary() && message.role == Role::System {
+        message.role = Role::User;
+    }
+    if is_own && message.role == Role::User {
+        message.meta.kind = Some(MessageKind::Summary);
+    }
+    message
 }
 
 /// The policy with its summary as a message of its own. The system prompt belongs to the client:
