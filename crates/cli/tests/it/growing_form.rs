@@ -82,7 +82,10 @@ impl GrowingForm {
 }
 
 fn lines(values: &[Value]) -> String {
-    values.iter().map(|value| format!("{value}\n")).collect()
+    let lines = values
+        .iter()
+        .flat_map(|value| [value.to_string(), "\n".to_owned()]);
+    lines.collect()
 }
 
 const BARE: GrowingForm = GrowingForm {
@@ -165,7 +168,6 @@ pub(crate) const FORMS: [GrowingForm; 10] = [
         empty: || vec![json!({"info": {"id": "ses_s", "title": "s"}, "messages": []})],
         list: Some("messages"),
         units: opencode,
-        ..BARE
     },
     GrowingForm {
         name: "atif",

@@ -132,12 +132,11 @@ pub(super) fn compact(
     for message in messages {
         before += Measure::of(message);
         // Requests have no place for the number of messages behind a summary, so all of them count.
-        let is_ours = conversation.already_compacted == 0 && is_own_summary(message);
-        if is_ours {
+        let is_own = conversation.already_compacted == 0 && is_own_summary(message);
+        if is_own {
             already_compacted = positions.len();
         }
-        let message = with_summary_kind(message.clone(), is_ours);
-        session.admit(message)?;
+        session.admit(with_summary_marked(message, is_own))?;
     }
     let manual = ManualCompaction {
         instructions: options.instructions,
@@ -186,13 +185,14 @@ pub(super) fn compact(
     })
 }
 
-/// A message with the role and the kind of a summary, if it is one.
-fn with_summary_kind(mut message: Message, is_ours: bool) -> Message {
-    // A system message would be taken for instructions, which no plan replaces.
+/// A message of the transcript as the session gets it. A summary of an earlier run gets its kind,
+/// and is a user message: a system message would be taken for instructions, which no plan replaces.
+fn with_summary_marked(message: &Message, is_own: bool) -> Message {
+    let mut message = message.clone();
     if message.is_summary() && message.role == Role::System {
         message.role = Role::User;
     }
-    if is_ours && message.role == Role::User {
+    if is_own && message.role == Role::User {
         message.meta.kind = Some(MessageKind::Summary);
     }
     message

@@ -10,8 +10,10 @@ use trimtab_model::Message;
 const READ_LINE_START: &str = "[Refs are read with ";
 /// How it ends.
 const READ_LINE_END: &str = " REF]";
-/// The text before a ref in the call that reads it.
-const REF_ARGUMENT: &str = "\"ref_id\":\"";
+/// The texts before a ref: in the call that reads it, and in shorter notes.
+const BEFORE_REF: [&str; 2] = ["\"ref_id\":\"", "ref="];
+/// The length of a ref.
+const REF_LENGTH: usize = 16;
 /// The maximum of refs that are looked up. A lookup reads all sessions of the store, and a store
 /// that was replaced knows none of the refs.
 const MOST_LOOKUPS: usize = 16;
@@ -59,12 +61,13 @@ pub(super) fn link(store: &dyn Store, id: &SessionId, messages: &[Message]) -> R
     Ok(())
 }
 
-/// The refs in the retrieval calls that a message shows, the last one first.
+/// The texts in a message that look like shown refs.
 fn shown_refs(message: &Message) -> Vec<String> {
     let text = message.text();
-    let behind = text.split(REF_ARGUMENT).skip(1);
-    let ids = behind.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned()));
-    let mut refs: Vec<String> = ids.collect();
-    refs.reverse();
-    refs
+    let behind = BEFORE_REF
+        .iter()
+        .flat_map(|before| text.split(before).skip(1));
+    let words = behind.filter_map(|rest| rest.split(|c: char| !c.is_ascii_alphanumeric()).next());
+    let refs = words.filter(|word| word.len() == REF_LENGTH);
+    refs.map(str::to_owned).collect()
 }
