@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Dialect, Message, Role};
+use trimtab_model::{Dialect, Message};
 
 use super::build::WindowBuilder;
 use super::slots::{RemovedTail, SlotInfo};
@@ -82,13 +82,11 @@ impl Projection {
     /// it may belong to the call that now follows them. In Messages, the place of a system message
     /// inside the conversation depends on everything around it.
     fn depends_on(&self, at: usize) -> usize {
-        let slots = self.slots().get(..at).unwrap_or_default();
-        let is_system = |slot: &&Slot| slot.message.role == Role::System;
-        let mut conversation = slots.iter().skip_while(is_system);
         let is_messages = self.builder.options.dialect == Dialect::Messages;
-        if is_messages && conversation.any(|slot| is_system(&slot)) {
+        if is_messages && self.builder.slots.has_inner_system_before(at) {
             return 0;
         }
+        let slots = self.slots().get(..at).unwrap_or_default();
         let is_only_outputs =
             |slot: &&Slot| slot.message.outputs().count() == slot.message.parts.len();
         at - slots.iter().rev().take_while(is_only_outputs).count()

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Message, work};
+use trimtab_model::{Message, Role, work};
 
 use crate::journal::has_reasoning;
 use crate::normalise::{MessageSource, Slot};
@@ -26,6 +26,8 @@ pub(super) struct SlotList {
     pub(super) inserted: Vec<usize>,
     /// The slots with reasoning, in order.
     pub(super) thoughts: Vec<usize>,
+    /// The system messages, in order.
+    systems: Vec<usize>,
 }
 
 /// What is known of a slot.
@@ -59,6 +61,13 @@ impl SlotList {
         self.slots.partition_point(before)
     }
 
+    /// True if a system message before slot `at` is inside the conversation, not at its beginning.
+    pub(super) fn has_inner_system_before(&self, at: usize) -> bool {
+        let mut numbered = self.systems.iter().enumerate();
+        let inner = numbered.find(|(number, slot)| number != *slot);
+        inner.is_some_and(|(_, slot)| *slot < at)
+    }
+
     /// Adds a slot at the end.
     pub(super) fn push(&mut self, slot: Slot, known: SlotInfo) {
         work::step(1);
@@ -75,6 +84,9 @@ impl SlotList {
         }
         if has_reasoning(&slot.message) {
             self.thoughts.push(at);
+        }
+        if slot.message.role == Role::System {
+            self.systems.push(at);
         }
         self.total += known.measure;
         self.edited += usize::from(!known.as_it_came);
@@ -93,6 +105,7 @@ impl SlotList {
         self.edited -= known.iter().filter(|known| !known.as_it_came).count();
         truncate_below(&mut self.inserted, at);
         truncate_below(&mut self.thoughts, at);
+        truncate_below(&mut self.systems, at);
         // If only open outputs are cut off, their sum can be subtracted. Otherwise the outputs in
         // front of the cut become the open ones.
         if are_open {
