@@ -25,6 +25,26 @@ pub fn read_call(stored: &Ref, offset: usize) -> String {
     }
 }
 
+/// The refs in the retrieval calls that `text` contains, see [`read_call`].
+///
+/// ```
+/// # use trimtab_engine::view::placeholder::called_refs;
+/// let text = r#"[trimtab: all of it: tool_output_cache({"ref_id":"r1"})] and ({"ref_id":"r 2"})"#;
+/// assert_eq!(called_refs(text).collect::<Vec<_>>(), ["r1"]);
+/// ```
+pub fn called_refs(text: &str) -> impl Iterator<Item = &str> {
+    let behind = text.split(FIRST_ARGUMENT).skip(1);
+    let ids = behind.filter_map(|rest| Some(rest.split_once('"')?.0));
+    // A text can contain anything, and only these characters are in ids.
+    ids.filter(|id| is_ref_id(id))
+}
+
+/// True if `text` consists of the characters of a ref's id.
+pub fn is_ref_id(text: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    !text.is_empty() && text.chars().all(is_part)
+}
+
 /// Our line that names the retrieval call, for designs whose own text has no ref.
 ///
 /// ```

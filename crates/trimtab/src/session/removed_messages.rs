@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use trimtab_engine::planner::CompactionDraft;
+use trimtab_engine::view::placeholder::{called_refs, is_ref_id};
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::{Message, MessageKind, RawJson, Ref, work};
 use trimtab_store::{LineRange, OutputForm, Put};
@@ -32,8 +33,6 @@ const EARLIER_OUTPUTS: &str = "[trimtab: what was left out before is behind ";
 const EARLIER_MESSAGES: &str = "[trimtab: earlier messages are behind ";
 /// The beginning of a line with the refs of texts that consist of such lines.
 const EARLIER_LISTS: &str = "[trimtab: lists of still earlier messages are behind ";
-/// The text before a ref in the call that reads it.
-const REF_ARGUMENT: &str = "\"ref_id\":\"";
 
 /// The refs of what was removed before, newest first.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -64,7 +63,7 @@ impl EarlierRefs {
         for (beginning, refs) in kinds {
             let named = line.strip_prefix(beginning).into_iter();
             let named = named.flat_map(|named| named.split(", "));
-            refs.extend(named.filter(|id| is_ref(id)).map(str::to_owned));
+            refs.extend(named.filter(|id| is_ref_id(id)).map(str::to_owned));
         }
     }
 }
@@ -88,19 +87,12 @@ fn stands_for_messages(message: &Message) -> bool {
     )
 }
 
-/// The refs of the retrieval calls in `text`.
-fn read_calls(text: &str) -> Vec<String> {
-    let behind = text.split(REF_ARGUMENT).skip(1);
-    let ids = behind.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned()));
-    // A text can contain anything, and only these characters are in ids.
-    ids.filter(|id| is_ref(id)).collect()
-}
-
-fn is_ref(text: &str) -> bool {
-    !text.is_empty()
-        && text
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+/// The refs in the retrieval calls of a message, the last one first.
+fn newest_calls(message: &Message) -> Vec<String> {
+    let text = message.text();
+    let mut refs: Vec<String> = called_refs(&text).map(str::to_owned).collect();
+    refs.reverse();
+    refs
 }
 
 impl Session {
@@ -143,7 +135,7 @@ impl Session {
         }
         // The newest first: its list contains those of all before it, which need not be read.
         let ours = gone.iter().rev().filter(|gone| stands_for_messages(gone));
-        for id in ours.flat_map(|message| read_calls(&message.text()).into_iter().rev()) {
+        for id in ours.flat_map(|message| newest_calls(message)) {
             if !known.insert(id.clone()) {
                 continue;
             }

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use trimtab::engine::view::placeholder::{called_refs, is_ref_id};
 use trimtab::engine::view::tools::READ;
 use trimtab::store::{Error, SessionId, Store};
 use trimtab_model::Message;
@@ -10,10 +11,8 @@ use trimtab_model::Message;
 const READ_LINE_START: &str = "[Refs are read with ";
 /// How it ends.
 const READ_LINE_END: &str = " REF]";
-/// The texts before a ref: in the call that reads it, and in shorter notes.
-const BEFORE_REF: [&str; 2] = ["\"ref_id\":\"", "ref="];
-/// The length of a ref.
-const REF_LENGTH: usize = 16;
+/// The text before a ref in short notes.
+const NOTE: &str = "ref=";
 /// The maximum of refs that are looked up. A lookup reads all sessions of the store, and a store
 /// that was replaced knows none of the refs.
 const MOST_LOOKUPS: usize = 16;
@@ -64,10 +63,8 @@ pub(super) fn link(store: &dyn Store, id: &SessionId, messages: &[Message]) -> R
 /// The texts in a message that look like shown refs.
 fn shown_refs(message: &Message) -> Vec<String> {
     let text = message.text();
-    let behind = BEFORE_REF
-        .iter()
-        .flat_map(|before| text.split(before).skip(1));
-    let words = behind.filter_map(|rest| rest.split(|c: char| !c.is_ascii_alphanumeric()).next());
-    let refs = words.filter(|word| word.len() == REF_LENGTH);
-    refs.map(str::to_owned).collect()
+    let behind = text.split(NOTE).skip(1);
+    let noted = behind.filter_map(|rest| rest.split(|c: char| !c.is_ascii_alphanumeric()).next());
+    let noted = noted.filter(|id| is_ref_id(id));
+    called_refs(&text).chain(noted).map(str::to_owned).collect()
 }

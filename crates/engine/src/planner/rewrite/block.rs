@@ -7,7 +7,7 @@ use trimtab_model::{Message, MessageKind, Part, Ref};
 
 use super::words::{self, MessageWords};
 use crate::normalise::Slot;
-use crate::view::placeholder::read_call;
+use crate::view::placeholder::{called_refs, read_call};
 
 /// The beginning of a block.
 const HEAD: &str = "[trimtab: earlier rounds left out; everything in them: ";
@@ -127,14 +127,10 @@ pub(super) fn read(slots: &[Slot]) -> (EarlierBlocks, Vec<MessageWords>) {
     let block = slots.iter().rev().find(|slot| is_block(&slot.message));
     let text = block.map(|slot| slot.message.text().into_owned());
     let mut lines = text.as_deref().unwrap_or_default().lines().peekable();
-    // The head contains the retrieval call as JSON, see `read_call`.
-    let own = lines.next().and_then(|head| {
-        let (_, behind) = head.split_once("\"ref_id\":\"")?;
-        behind.split_once('"').map(|(id, _)| id.to_owned())
-    });
+    let own = lines.next().and_then(|head| called_refs(head).next());
     let earlier = lines.peek().and_then(|line| EarlierBlocks::read(line));
     let mut earlier = earlier.unwrap_or_default();
-    earlier.refs.extend(own);
+    earlier.refs.extend(own.map(str::to_owned));
     let words = lines.take_while(|line| *line != OUTPUTS);
     (earlier, words::read(words))
 }
