@@ -129,6 +129,9 @@ impl AgentSettings {
             cache_lifetime: self.cache_lifetime,
             tools: Measure::of_text(RawJson::of(&written).as_str()),
             retrieval,
+            // The reasoning of an unknown model may be bound.
+            bound_reasoning: known(&self.model.name)
+                .is_none_or(|known| known.rules.bound_reasoning),
             ..Setup::new(policy)
         }
     }

@@ -8,7 +8,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use trimtab::request::loop_lost_reasoning;
 use trimtab::session::{Moment, ReadyWindow, RecoveryOutcome};
 use trimtab_model::{Message, MessageKind, Part, Usage};
 
@@ -240,7 +239,6 @@ impl Agent {
         let ready = ready?;
         let window = self.session.window()?.clone();
         Ok(ModelRequest {
-            lost_thought: loop_lost_reasoning(self.session.projection()),
             tools: self.tools.definitions(),
             max_output: answer_limit(&ready, self.session.setup().limits.window),
             window: self.session.setup().limits.window,

@@ -3,10 +3,10 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::mem::discriminant;
 
-use trimtab::request::{changes, loop_lost_reasoning};
+use trimtab::request::changes;
 use trimtab::session::Session;
 use trimtab::wire::scan::BodyScan;
-use trimtab::wire::splice::{BodyChange, splice};
+use trimtab::wire::splice::splice;
 use trimtab::wire::validate::{RequestFault, validate};
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -51,9 +51,6 @@ pub(crate) fn write(
     let is_only_repaired = projection.is_unedited();
     if is_only_repaired && !changes.is_empty() && validate(scan).is_empty() {
         changes.clear();
-    }
-    if loop_lost_reasoning(projection) {
-        changes.push(BodyChange::StopThinking);
     }
     let mismatch = |why: &dyn ToString| BindingError::Mismatch(why.to_string());
     let spliced = splice(scan, &changes).map_err(|why| mismatch(&why))?;

@@ -7,12 +7,14 @@ use serde_json::Value;
 use trimtab::engine::view::tools::{ToolNames, is_retrieval};
 use trimtab::model::estimate::Measure;
 use trimtab::model::{Dialect, Usage};
+use trimtab::request::binds_reasoning;
 use trimtab::retrieval::{Retrieval, RetrievalAnswer};
 use trimtab::session::{
     ManualCompaction, Moment, PendingSummary, RecoveryOutcome, Session, SessionError, Setup,
 };
 use trimtab::single_output::{ShownOutput, show_output};
 use trimtab::store::{SessionId, StagedStore, Store, Stream};
+use trimtab::wire::catalogue::Catalogue;
 use trimtab::wire::overflow::{ProviderResponse, classify};
 use trimtab::wire::scan::BodyScan;
 
@@ -57,6 +59,8 @@ struct State {
     last: Option<LastRequest>,
     pending: Option<PendingSummary>,
     reported: Option<u64>,
+    /// The model of the last request, and whether it binds its reasoning, if known.
+    model: (String, Option<bool>),
 }
 
 impl BoundSession {
@@ -282,7 +286,7 @@ impl BoundSession {
         work: &impl Fn(&mut State, &BodyScan<'_>) -> Result<T, BindingError>,
     ) -> Result<T, BindingError> {
         let scanned = scan_request(request, self.dialect, state.last.as_ref())?;
-        state.prepare(&scanned.scan);
+        state.prepare(&scanned.scan)?;
         match compare(&state.session, &scanned)? {
             RequestHistory::Continues(new) => {
                 for message in new {
@@ -307,7 +311,7 @@ impl BoundSession {
         let fork = state.fork + 1;
         self.store.link(&fork_id(&self.name, fork)?, &parent)?;
         *state = State::open(&self.store, &self.name, fork, setup)?;
-        state.prepare(scan);
+        state.prepare(scan)?;
         for message in scan.messages(0).flatten() {
             state.session.admit(message)?;
         }
@@ -331,11 +335,20 @@ impl State {
             last: None,
             pending: None,
             reported: None,
+            model: (String::new(), None),
         })
     }
 
-    /// Takes the tools and the limit of a request.
-    fn prepare(&mut self, scan: &BodyScan<'_>) {
+    /// Takes the model, the tools and the limit of a request.
+    fn prepare(&mut self, scan: &BodyScan<'_>) -> Result<(), BindingError> {
+        let name = scan.model().unwrap_or_default();
+        if self.model.0 != name {
+            let found = Catalogue::embedded().find(&name).ok();
+            let bound = found.map(|found| found.model.rules.bound_reasoning);
+            self.model = (name.into_owned(), bound);
+        }
+        let bound = binds_reasoning(scan, self.model.1);
+        self.session.set_bound_reasoning(bound)?;
         let tools = scan.json(scan.request().tools);
         if !tools.is_empty() {
             self.session.set_tools(Measure::of_text(tools));
@@ -352,6 +365,7 @@ impl State {
             limits.max_output = Some(limit);
             self.session.set_limits(limits);
         }
+        Ok(())
     }
 
     /// Does what is due, unless a summary is being written already.

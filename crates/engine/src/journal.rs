@@ -83,8 +83,6 @@ pub struct Journal {
     compactions: Vec<usize>,
     /// See [`Self::compactions_in_vain`].
     in_vain: (u32, usize),
-    /// See [`Self::reasoning_stripped_before`].
-    reasoning_stripped_before: usize,
     /// See [`Self::pins`].
     pins: BTreeSet<usize>,
 }
@@ -125,13 +123,6 @@ impl Journal {
                 if plan.reason == PlanReason::ByHand {
                     self.in_vain = (0, 0);
                 }
-                let stripped = plan.edits.iter().filter_map(|edit| match edit {
-                    Edit::StripReasoning { before } => Some(*before),
-                    _ => None,
-                });
-                // Never lowered, not even by an undo: see `reasoning_stripped_before`.
-                let before = self.reasoning_stripped_before;
-                self.reasoning_stripped_before = stripped.fold(before, usize::max);
             }
             JournalEntry::Judged { enough: false, at } => {
                 self.in_vain = (self.in_vain.0 + 1, *at);
@@ -199,12 +190,6 @@ impl Journal {
     /// last of them. A plan by hand or an undo resets it.
     pub fn compactions_in_vain(&self) -> (u32, usize) {
         self.in_vain
-    }
-
-    /// The position before which plans removed reasoning; 0 if none did. Undone plans count too,
-    /// because the rounds after them were created without that reasoning.
-    pub fn reasoning_stripped_before(&self) -> usize {
-        self.reasoning_stripped_before
     }
 
     /// The positions of pinned messages.

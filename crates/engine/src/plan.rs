@@ -55,9 +55,12 @@ pub enum Edit {
         /// The message.
         message: Arc<Message>,
     },
-    /// Removes all reasoning before a position, because its provider would reject it.
+    /// Removes the reasoning of a run of messages, because its provider would reject it.
     StripReasoning {
-        /// The first position whose reasoning stays.
+        /// The first position whose reasoning is removed.
+        #[serde(default)]
+        from: usize,
+        /// The first position after the run.
         before: usize,
     },
 }
@@ -175,7 +178,7 @@ impl Plan {
                 *to = length.min(*to);
                 from < to
             }
-            Edit::Insert { before, .. } | Edit::StripReasoning { before } => {
+            Edit::Insert { before, .. } | Edit::StripReasoning { before, .. } => {
                 *before = length.min(*before);
                 true
             }

@@ -325,6 +325,17 @@ impl Projection {
         Ok((plan.tokens_after < plan.tokens_before).then_some(plan))
     }
 
+    /// The number of messages in the window that have reasoning.
+    pub fn reasoning_messages(&self) -> usize {
+        self.builder.slots.thoughts.len()
+    }
+
+    /// True if the newest message is an output, so that the model goes on in its tool loop.
+    pub fn ends_in_tool_loop(&self) -> bool {
+        let newest = self.log.messages().last();
+        newest.is_some_and(|message| message.has_outputs())
+    }
+
     /// True if some plan can be undone.
     pub fn can_undo(&self) -> bool {
         self.journal.undoable() > 0

@@ -46,17 +46,10 @@ impl BodyWriter<'_> {
         if self.stream {
             body.put("stream", &true);
         }
-        // Messages rejects thinking in a tool loop whose reasoning is missing, so disable it until
-        // the loop ends.
-        let without_thinking = request.lost_thought && self.dialect == Dialect::Messages;
-        if without_thinking {
-            body.raw("thinking", r#"{"type":"disabled"}"#);
-        }
         // The caller's fields come last, so that a field of the same name wins: parsers take the
         // last one.
         for (name, value) in self.fields {
-            let given = !without_thinking || name != "thinking";
-            if given && self.takes(request, name) {
+            if self.takes(request, name) {
                 body.raw(name, value.as_str());
             }
         }

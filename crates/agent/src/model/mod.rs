@@ -62,9 +62,6 @@ pub struct ModelRequest {
     /// The estimated tokens of this request, if known. It helps to recognise an unexplained
     /// overflow.
     pub estimate: Option<u64>,
-    /// True if the reasoning of the open round had to leave the window. Messages then accepts the
-    /// round only with thinking disabled.
-    pub lost_thought: bool,
     /// The name of the conversation, so that the prefix of its previous request can be reused.
     pub conversation: Option<String>,
 }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use trimtab::engine::policy::{PRESETS, Policy};
 use trimtab::model::Dialect;
-use trimtab::request::{changes, loop_lost_reasoning};
+use trimtab::request::{binds_reasoning, changes};
 use trimtab::session::{Limits, Moment, Session, Setup};
 use trimtab::store::{FolderStore, MemoryStore, Put, SessionId, Store, copy_store};
 use trimtab::wire::scan::BodyScan;
-use trimtab::wire::splice::{BodyChange, splice};
+use trimtab::wire::splice::splice;
 use trimtab::wire::validate::validate;
 use trimtab_binding::BoundSession;
 
@@ -61,6 +61,8 @@ impl Library {
 
     fn window(&mut self, body: &[u8]) -> Vec<u8> {
         let scan = BodyScan::new(body, self.dialect).unwrap();
+        let bound = binds_reasoning(&scan, None);
+        self.session.set_bound_reasoning(bound).unwrap();
         let known = self.session.projection().log().len();
         for message in scan.messages(known) {
             self.session.admit(message.unwrap()).unwrap();
@@ -75,9 +77,6 @@ impl Library {
         // A request that providers accept needs no repair.
         if projection.is_unedited() && validate(&scan).is_empty() {
             changes.clear();
-        }
-        if loop_lost_reasoning(projection) {
-            changes.push(BodyChange::StopThinking);
         }
         splice(&scan, &changes).unwrap().body.into_owned()
     }

@@ -23,8 +23,8 @@ pub(crate) struct EditIndex<'p> {
     inserted: Vec<(usize, &'p Arc<Message>)>,
     /// Insertions of earlier plans up to this position are removed.
     withdrawn: Option<usize>,
-    /// Reasoning before this position is removed.
-    reasoning_from: usize,
+    /// Runs whose reasoning is removed; sorted and disjoint once all plans are added.
+    stripped: Vec<(usize, usize)>,
 }
 
 impl<'p> EditIndex<'p> {
@@ -34,6 +34,7 @@ impl<'p> EditIndex<'p> {
             changes.add_plan(plan);
         }
         changes.hidden = merged(std::mem::take(&mut changes.hidden));
+        changes.stripped = merged(std::mem::take(&mut changes.stripped));
         changes.inserted.sort_by_key(|(before, _)| *before);
         changes
     }
@@ -61,9 +62,7 @@ impl<'p> EditIndex<'p> {
                 }
                 Edit::Hide { from, to } => self.hidden.push((*from, *to)),
                 Edit::Insert { before, message } => self.inserted.push((*before, message)),
-                Edit::StripReasoning { before } => {
-                    self.reasoning_from = self.reasoning_from.max(*before);
-                }
+                Edit::StripReasoning { from, before } => self.stripped.push((*from, *before)),
                 Edit::Withdraw { .. } => {}
             }
         }
@@ -74,7 +73,7 @@ impl<'p> EditIndex<'p> {
         self.hidden.is_empty()
             && self.inserted.is_empty()
             && self.withdrawn.is_none()
-            && self.reasoning_from == 0
+            && self.stripped.is_empty()
     }
 
     /// The positions of messages that are shown differently or archived.
@@ -99,7 +98,14 @@ impl<'p> EditIndex<'p> {
 
     /// True if reasoning at `position` is removed.
     pub(crate) fn strips(&self, position: usize) -> bool {
-        position < self.reasoning_from
+        let behind = self.stripped.partition_point(|(_, to)| *to <= position);
+        let run = self.stripped.get(behind);
+        run.is_some_and(|(from, _)| *from <= position)
+    }
+
+    /// The runs whose reasoning is removed, in order.
+    pub(crate) fn stripped(&self) -> &[(usize, usize)] {
+        &self.stripped
     }
 
     /// Applies the edits to `slots`, which must reach to the end of the window. None if the slots

@@ -3,7 +3,7 @@
 use trimtab_model::Output;
 
 use super::rewrite::rewrite;
-use super::{ConversationState, PlanStep, plan, plan_step};
+use super::{ConversationState, PlanStep, plan_step};
 use crate::compaction::archive::{self, ToolSummaries};
 use crate::compaction::summary_requests::SummaryRequest;
 use crate::normalise::Slot;
@@ -96,7 +96,7 @@ fn shortened(
     note: Option<String>,
 ) -> Option<PlanStep> {
     let edits = as_edits(conversation.slots, changes);
-    plan_step(conversation, &PlanReason::OutputsOverBudget, edits, note)
+    plan_step(&PlanReason::OutputsOverBudget, edits, note)
 }
 
 fn placeholders(conversation: &ConversationState<'_>) -> Option<PlanStep> {
@@ -162,7 +162,7 @@ fn archived(conversation: &ConversationState<'_>) -> Option<PlanStep> {
         let summary = archive::tool_summary(output, None, can_retrieve);
         edits.push(Edit::insert(conversation.log.len(), summary));
     }
-    let mut plan = plan(conversation, PlanReason::OutputsOverBudget, edits);
+    let mut plan = Plan::new(PlanReason::OutputsOverBudget, edits);
     plan.refs = outputs.iter().filter_map(|o| o.stored.clone()).collect();
     if archiving.summaries == ToolSummaries::Llm {
         return Some(PlanStep::ToolSummaries(Box::new(ArchivedOutputs {

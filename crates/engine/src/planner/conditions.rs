@@ -173,6 +173,9 @@ pub struct CallConditions<'a> {
     pub tokens: &'a dyn Fn(&Measure) -> u64,
     /// True if the provider's prompt cache has nothing for the next call.
     pub cold: bool,
+    /// True while a tool loop goes on whose signed reasoning an edit would make invalid. A rewrite
+    /// that can wait comes after it.
+    pub in_bound_loop: bool,
     /// What cached and uncached tokens cost.
     pub rates: TokenRates,
     /// The prompt lengths at which the price rises, in rising order.
@@ -192,6 +195,7 @@ impl<'a> CallConditions<'a> {
             usage: None,
             tokens,
             cold: false,
+            in_bound_loop: false,
             rates: TokenRates::default(),
             cliffs: &[],
         }

@@ -40,7 +40,7 @@ pub(super) fn step_for_rung(
         Rung::ShortenNew => return shorten(conversation, conversation.sent, excess, reason),
         Rung::Trim => {
             let edits = trim(conversation, excess);
-            return plan_step(conversation, reason, edits, None);
+            return plan_step(reason, edits, None);
         }
         Rung::Compact => {
             let request = CompactionRequest {
@@ -64,7 +64,7 @@ pub(super) fn shorten(
     reason: &PlanReason,
 ) -> Option<PlanStep> {
     let edits = shorter_outputs(conversation, first, excess);
-    plan_step(conversation, reason, edits, None)
+    plan_step(reason, edits, None)
 }
 
 /// Shortens outputs: the longest first, all to one level. Answers of the retrieval tools stay,

@@ -49,7 +49,6 @@ use trimtab_model::{Message, MessageKind, Part, Role, work};
 
 use crate::normalise::Slot;
 use crate::plan::{Edit, Plan, PlanReason};
-use crate::policy::BoundReasoning;
 
 /// One step that changes a window.
 #[derive(Clone, Debug)]
@@ -82,43 +81,33 @@ impl PlanStep {
     }
 }
 
-/// A plan of `edits` that remove no slots.
-fn plan(conversation: &ConversationState<'_>, reason: PlanReason, edits: Vec<Edit>) -> Plan {
-    let bound = conversation.policy.compaction.bound_reasoning;
-    update_plan(Plan::new(reason, edits), conversation.slots, bound)
-}
-
-/// The same as a step, with a line for the user; none if there are no edits.
-fn plan_step(
-    conversation: &ConversationState<'_>,
-    reason: &PlanReason,
-    edits: Vec<Edit>,
-    note: Option<String>,
-) -> Option<PlanStep> {
-    let plan = plan(conversation, reason.clone(), edits);
+/// A plan of `edits` as a step, with a line for the user; none if there are no edits.
+fn plan_step(reason: &PlanReason, edits: Vec<Edit>, note: Option<String>) -> Option<PlanStep> {
+    let plan = Plan::new(reason.clone(), edits);
     (!plan.is_empty()).then_some(PlanStep::Plan(plan, note))
 }
 
-/// A plan that also removes signed reasoning behind its changes, which a provider would reject.
-///
-/// It is called again before a plan is executed, because more reasoning may have come since.
+/// A plan that also removes the signed reasoning behind its changes, for a provider that binds
+/// reasoning to everything before it.
 #[must_use]
-pub fn update_plan(mut plan: Plan, slots: &[Slot], bound: BoundReasoning) -> Plan {
-    if bound == BoundReasoning::Strip
-        && let Some(first) = plan.edits.iter().map(first_affected).min()
-        && let Some(before) = bound_reasoning_from(first, slots)
-    {
-        // An earlier position no longer covers the reasoning that came since.
-        let strips = |edit: &Edit| matches!(edit, Edit::StripReasoning { .. });
-        plan.edits.retain(|edit| !strips(edit));
-        plan.edits.push(Edit::StripReasoning { before });
-    }
+pub fn without_bound_reasoning(mut plan: Plan, slots: &[Slot]) -> Plan {
+    let first = plan.edits.iter().map(first_affected).min();
+    let strip = first.and_then(|first| strip_bound_reasoning(first, slots));
+    plan.edits.extend(strip);
     plan
 }
 
+/// The removal of the signed reasoning from `first` on; none if there is none.
+pub fn strip_bound_reasoning(first: usize, slots: &[Slot]) -> Option<Edit> {
+    let before = bound_reasoning_end(first, slots)?;
+    Some(Edit::StripReasoning {
+        from: first,
+        before,
+    })
+}
+
 /// The position after the last signed reasoning from `first` on; none if there is none.
-pub fn bound_reasoning_from(first: usize, slots: &[Slot]) -> Option<usize> {
-    // The removal covers everything before a position, so only the last such reasoning matters.
+fn bound_reasoning_end(first: usize, slots: &[Slot]) -> Option<usize> {
     let is_bound = |part: &Part| matches!(part, Part::Reasoning(thought) if thought.is_sealed());
     let newest_first = slots.iter().rev();
     let mut behind = newest_first.take_while(|slot| slot.source.position() >= first);

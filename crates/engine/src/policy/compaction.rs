@@ -45,18 +45,6 @@ pub enum Strategy {
     Automatic,
 }
 
-/// What happens to reasoning that its provider binds to the bytes before it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum BoundReasoning {
-    /// Signed reasoning after a change is removed, because a provider that checks it would reject
-    /// it.
-    #[default]
-    Strip,
-    /// It stays, for a provider that does not check.
-    Keep,
-}
-
 /// How a summary is checked against what it replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -172,8 +160,6 @@ pub struct CompactionPolicy {
     pub audit: SummaryAuditSettings,
     /// When automatic compaction stops because it does not help.
     pub thrash: ThrashSettings,
-    /// What happens to reasoning that is bound to the bytes before it.
-    pub bound_reasoning: BoundReasoning,
 }
 
 impl Default for CompactionPolicy {
@@ -202,7 +188,6 @@ impl Default for CompactionPolicy {
             fallback: true,
             audit: SummaryAuditSettings::default(),
             thrash: ThrashSettings::default(),
-            bound_reasoning: BoundReasoning::default(),
         }
     }
 }

@@ -5,14 +5,13 @@ use super::Policy;
 const NO_AUTO: &str = "compaction.auto is false";
 const NO_PASSES: &str = "compaction.thrash.passes is 0";
 
-/// Settings that always matter. Reasoning is also removed after changes that are not compactions.
-const ALWAYS: [&str; 6] = [
+/// Settings that always matter.
+const ALWAYS: [&str; 5] = [
     "ageing.placeholder.enabled",
     "ageing.prefix.enabled",
     "ageing.archive.enabled",
     "ageing.cards.enabled",
     "compaction.enabled",
-    "compaction.bound_reasoning",
 ];
 
 /// The prefix of settings that have no effect, the reason as text, and the condition.

@@ -25,8 +25,7 @@ pub(crate) use ageing::scale_to_room;
 pub use ageing::{Ageing, ArchiveAgeing, PlaceholderAgeing, PrefixAgeing, RewriteAgeing};
 pub use check::BadSetting;
 pub use compaction::{
-    BoundReasoning, CompactionPolicy, Moment, Strategy, SummaryAuditSettings, ThrashSettings,
-    ToolDigest,
+    CompactionPolicy, Moment, Strategy, SummaryAuditSettings, ThrashSettings, ToolDigest,
 };
 pub use estimate::EstimateBy;
 pub use presets::{PRESETS, Preset, UnknownPreset, preset_file};

@@ -171,14 +171,16 @@ impl Projection {
                 MessageSource::Inserted(at) => at <= before,
             })
         });
-        // Withdrawals and the removal of reasoning both start at the front. So it is enough to
-        // look at the first inserted slot and the first slot with reasoning.
+        // Withdrawals start at the front, so it is enough to look at the first inserted slot.
         let withdrawn = slots.inserted.first().copied();
         let withdrawn = withdrawn
             .filter(|number| position(*number).is_some_and(|position| changes.withdraws(position)));
-        let stripped = slots.thoughts.first().copied();
-        let stripped = stripped
-            .filter(|number| position(*number).is_some_and(|position| changes.strips(position)));
+        let stripped = changes.stripped().iter().find_map(|(from, to)| {
+            let behind = |number: &usize| position(*number).is_some_and(|at| at < *from);
+            let first = slots.thoughts.partition_point(behind);
+            let number = slots.thoughts.get(first).copied();
+            number.filter(|number| position(*number).is_some_and(|at| at < *to))
+        });
         let others = [hidden, inserted, withdrawn, stripped];
         let first = shown.chain(others.into_iter().flatten()).min();
         first.unwrap_or(slots.slots.len())

@@ -256,7 +256,7 @@ pub(crate) fn edit() -> impl Strategy<Value = Edit> {
             before,
             message: Arc::new(Message::user("summary").with_kind(MessageKind::Summary)),
         }),
-        (0..40usize).prop_map(|before| Edit::StripReasoning { before }),
+        (0..40usize, 0..40usize).prop_map(|(from, before)| Edit::StripReasoning { from, before }),
         (0..40usize).prop_map(|message| Edit::Archive { message }),
         (0..41usize).prop_map(|to| Edit::Withdraw { to }),
     ]

@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use trimtab_engine::view::tools::{ToolNames, is_retrieval};
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, RawJson};
+use trimtab_wire::catalogue::ModelRules;
 use trimtab_wire::scan::BodyScan;
 
 /// The tools in one dialect.
@@ -25,17 +26,26 @@ pub(crate) struct RetrievalOffer {
     pub(crate) ours: Option<ToolNames>,
     /// The names that placeholders may use; none if the model cannot call the tools.
     pub(crate) callable: Option<ToolNames>,
+    /// True to add them to every request, false to add them once a window shows a ref.
+    pub(crate) from_start: bool,
 }
 
 impl RetrievalOffer {
     /// Our tools beside those of a client, with other names if the client has tools with the usual
     /// ones. A client with our MCP server offers them itself.
-    pub(crate) fn beside(scan: &BodyScan<'_>) -> Self {
+    ///
+    /// Tools stand in front of everything else. Adding them later would cost the whole cached
+    /// prompt, which is more than reading their few lines with every call of an agent.
+    pub(crate) fn beside(scan: &BodyScan<'_>, rules: &ModelRules) -> Self {
         if has_mcp_server(scan) {
             return Self {
-                ours: None,
                 callable: Some(ToolNames::default()),
+                ..Self::default()
             };
+        }
+        let is_agent = !scan.request().tool_list.is_empty();
+        if !is_agent && rules.no_chat_tools && scan.dialect() == Dialect::Chat {
+            return Self::default();
         }
         let tools = scan.request().tool_list.iter();
         let taken: Vec<_> = tools.filter_map(|tool| scan.string(tool.name)).collect();
@@ -43,6 +53,7 @@ impl RetrievalOffer {
         Self {
             ours,
             callable: ours,
+            from_start: is_agent,
         }
     }
 }

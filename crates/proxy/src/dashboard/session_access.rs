@@ -134,6 +134,7 @@ impl<'a> SessionAccess<'a> {
                 window: known.window,
                 ..Limits::default()
             };
+            setup.bound_reasoning = known.bound_reasoning.unwrap_or(true);
             setup.prices = known.model.and_then(|model| model.prices);
             setup.calibration = models.calibration((&entry.upstream, &entry.model));
         }

@@ -204,7 +204,7 @@ fn by_client(managed: &ManagedRequest, wanted: &SummaryRequest) -> Option<Summar
         dialect: work.dialect,
         upstream: managed.route.upstream.name.clone(),
         model: model.to_owned(),
-        request: managed.upstream_request(body::full_body(body), true)?,
+        request: managed.upstream_request(body::full_body(body), true, false)?,
     })
 }
 

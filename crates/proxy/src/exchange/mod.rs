@@ -4,6 +4,7 @@
 mod background_summary;
 mod learning;
 mod overflow_recovery;
+mod refusal_recovery;
 mod retrieval;
 
 use std::sync::{Arc, OnceLock};
@@ -51,6 +52,11 @@ pub(crate) struct Exchange {
     unwritten: Option<Arc<StagedStore>>,
     /// The plan that waits for a summary.
     pending: Option<PendingSummary>,
+    /// True once the answer goes on with a further request, so that the client's own request is no
+    /// alternative any more.
+    is_continued: bool,
+    /// True once the request was planned again because of the reasoning in it.
+    is_replanned: bool,
 }
 
 impl Exchange {
@@ -64,6 +70,8 @@ impl Exchange {
             overflowed: false,
             unwritten: planned.unwritten,
             pending: planned.pending,
+            is_continued: false,
+            is_replanned: false,
             managed: Arc::new(managed),
         }
     }
@@ -107,9 +115,14 @@ impl Exchange {
         }
     }
 
-    /// True if our window is sent instead of the original body.
+    /// True if our window is sent instead of the original messages.
     fn is_ours(&self) -> bool {
         self.managed.mode == ProxyMode::On && self.bypass_reason.is_none()
+    }
+
+    /// True if our body is sent: our window, or the original messages with our tools before them.
+    fn has_our_body(&self) -> bool {
+        self.managed.mode == ProxyMode::On && self.bypass_reason == self.managed.untouched
     }
 
     /// Fills the record.
@@ -137,15 +150,17 @@ impl Exchange {
         } else {
             String::new()
         };
+        record.reasoning = self.outgoing.reasoning;
         if !self.outgoing.notes.is_empty() {
             record.detail = self.outgoing.notes.join("; ");
         }
         record.reason = self.bypass_reason.unwrap_or_default();
-        record.action = match (managed.mode, self.bypass_reason, &self.outgoing.body) {
-            (ProxyMode::Observe, ..) => RecordAction::Observed,
-            (_, Some(_), _) => RecordAction::Passed,
-            (_, None, Some(_)) => RecordAction::Edited,
-            (_, None, None) => RecordAction::Unchanged,
+        let is_edited = self.outgoing.has_new_window;
+        record.action = match (managed.mode, self.bypass_reason) {
+            (ProxyMode::Observe, _) => RecordAction::Observed,
+            (_, Some(_)) => RecordAction::Passed,
+            (_, None) if is_edited => RecordAction::Edited,
+            (_, None) => RecordAction::Unchanged,
         };
     }
 
@@ -165,10 +180,8 @@ impl Exchange {
             let limits = self.managed.job.settings.config.limits;
             // Nothing of the answer goes to the client before it is known that it is no overflow.
             let (verdict, refused) = match peek(answer, self.sent(), &limits).await {
-                // A provider may refuse items in a request that it keeps itself under their ids.
-                // Then the client's own request, which names them by id, is sent.
-                PeekedAnswer::Answer(answer) if self.may_do_as_it_came(answer.status()) => {
-                    self.bypass_reason = Some("refused");
+                PeekedAnswer::Answer(answer) if self.may_send_again(answer.status()) => {
+                    self.after_refusal(answer).await;
                     continue;
                 }
                 // The smaller request was refused for another reason, so it did not help.
@@ -202,13 +215,6 @@ impl Exchange {
             decisions: self.outgoing.decisions,
             lifetime_ms: lifetime.map_or(0, |time| time.as_millis().try_into().unwrap_or(u64::MAX)),
         });
-    }
-
-    /// True if a rejected request contained a completed conversation, and the client's own partial
-    /// request was not tried yet.
-    fn may_do_as_it_came(&self, status: StatusCode) -> bool {
-        let was_edited = self.edited().is_some() && self.recoveries == 0;
-        self.managed.job.is_pieced && was_edited && is_refusal(status)
     }
 
     fn sent(&self) -> SentRequest {
@@ -273,7 +279,7 @@ impl Exchange {
 
     /// The new body, unless the original is sent.
     fn edited(&self) -> Option<&Bytes> {
-        self.outgoing.body.as_ref().filter(|_| self.is_ours())
+        self.outgoing.body.as_ref().filter(|_| self.has_our_body())
     }
 
     fn request(
@@ -282,7 +288,10 @@ impl Exchange {
     ) -> Result<Request<ProxyBody>, UpstreamFailure> {
         let edited = self.edited();
         let bytes = edited.unwrap_or(&self.received_body).clone();
-        let request = self.managed.upstream_request(body(bytes), edited.is_some());
+        let drops = edited.is_some() && self.outgoing.drops_stale_reasoning;
+        let request = self
+            .managed
+            .upstream_request(body(bytes), edited.is_some(), drops);
         request.ok_or_else(|| UpstreamFailure {
             timed_out: false,
             reason: "the path cannot be sent on".to_owned(),
@@ -311,6 +320,7 @@ impl Exchange {
         let (managed, (done, outgoing)) = working.await.ok()?.ok()?;
         self.managed = managed;
         self.outgoing = self.managed.job.with_reserved_body(outgoing);
+        self.is_continued = true;
         Some(done)
     }
 
@@ -319,9 +329,8 @@ impl Exchange {
         self.overflowed || is_refusal(answer.status())
     }
 
-    /// Sends `outgoing` from now on, without our tools.
-    pub(crate) fn send_without_tools(&mut self, outgoing: OutgoingBody) {
-        self.options.tools.ours = None;
+    /// Sends `outgoing`, which asks for an answer without calls.
+    pub(crate) fn send_last(&mut self, outgoing: OutgoingBody) {
         self.outgoing = outgoing;
     }
 
@@ -332,7 +341,7 @@ impl Exchange {
         answer: Response<ProxyBody>,
     ) -> Response<ProxyBody> {
         // Only an answer that may call our tools has to be read before it is handed on.
-        let serves = self.is_ours() && self.outgoing.offered.is_some();
+        let serves = self.edited().is_some() && self.outgoing.offered.is_some();
         let is_plain = !answer.headers().contains_key(CONTENT_ENCODING);
         if serves && is_plain && answer.status() == StatusCode::OK {
             return retrieval::deliver(self, context, answer).await;

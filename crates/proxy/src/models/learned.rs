@@ -43,6 +43,12 @@ pub(crate) struct LearnedModel {
     /// The smallest prompt that was rejected as too long without naming a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) refused: Option<u64>,
+    /// True if it rejected signed reasoning behind an edit.
+    #[serde(default)]
+    pub(crate) bound_reasoning: bool,
+    /// True if the upstream rejected the setting that drops such reasoning.
+    #[serde(default)]
+    pub(crate) no_block_binding: bool,
     /// Its calibration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) calibration: Option<Calibration>,

@@ -3,6 +3,7 @@
 
 pub(crate) mod catalogue_lookups;
 pub(crate) mod learned;
+pub(crate) mod reasoning_rule;
 pub(crate) mod silent_truncation;
 
 use std::sync::{Mutex, PoisonError};
@@ -14,6 +15,7 @@ use trimtab_wire::catalogue::{Catalogue, ModelInfo};
 use crate::config::ModelRule;
 use catalogue_lookups::CatalogueLookups;
 use learned::{LearnedModel, LearnedModels, NAME};
+use reasoning_rule::ReasoningFault;
 
 /// The catalogue with learned limits.
 pub(crate) struct ModelTable(Mutex<ModelTableState>);
@@ -30,6 +32,10 @@ pub(crate) struct KnownModel {
     pub(crate) window: Option<u64>,
     /// The entry of the catalogue.
     pub(crate) model: Option<ModelInfo>,
+    /// Whether it rejects signed reasoning behind an edit, if known.
+    pub(crate) bound_reasoning: Option<bool>,
+    /// True if the upstream rejected the setting that drops such reasoning.
+    pub(crate) no_block_binding: bool,
 }
 
 /// An upstream and a model there.
@@ -57,15 +63,20 @@ impl ModelTable {
         let mut state = self.state();
         let found = state.catalogue.find(model);
         let learned = state.learned.get(&key((upstream, model)));
-        let learned = learned.map_or([None; 3], |learned| {
-            [learned.window, learned.cut, learned.refused]
-        });
+        let learned = learned.cloned().unwrap_or_default();
+        let windows = [learned.window, learned.cut, learned.refused];
         let set = rule.and_then(|rule| rule.window);
         let window = set.or(found.as_ref().map(ModelInfo::call_limit));
         KnownModel {
             // The smallest figure counts. A window that is too large costs a refused request; one
             // that is too small only shortens the window a little earlier.
-            window: learned.into_iter().chain([window]).flatten().min(),
+            window: windows.into_iter().chain([window]).flatten().min(),
+            bound_reasoning: if learned.bound_reasoning {
+                Some(true)
+            } else {
+                found.as_ref().map(|model| model.rules.bound_reasoning)
+            },
+            no_block_binding: learned.no_block_binding,
             model: found,
         }
     }
@@ -82,6 +93,17 @@ impl ModelTable {
         self.change(model_key, |learned| {
             let is_less = learned.refused.is_none_or(|known| tokens < known);
             is_less && learned.refused.replace(tokens) != Some(tokens)
+        })
+    }
+
+    /// Remembers what a rejection says about reasoning. True if it is new.
+    pub(crate) fn learn_reasoning(&self, model_key: ModelKey<'_>, fault: ReasoningFault) -> bool {
+        self.change(model_key, |learned| {
+            let known = match fault {
+                ReasoningFault::Stale => &mut learned.bound_reasoning,
+                ReasoningFault::UnknownSetting => &mut learned.no_block_binding,
+            };
+            !std::mem::replace(known, true)
         })
     }
 

@@ -28,7 +28,7 @@ pub enum RecordAction {
     /// It passed unchanged.
     #[default]
     Passed,
-    /// It was managed, and nothing needed to be changed.
+    /// It was managed, and nothing in its messages needed to be changed.
     Unchanged,
     /// It was sent with a changed window.
     Edited,
@@ -64,6 +64,16 @@ pub(crate) struct PromptSizes {
     pub(crate) tokens: (u64, u64),
     /// The measures of both.
     pub(crate) measures: (Measure, Measure),
+}
+
+/// How many messages with reasoning a conversation has, and how many are sent with it. The others
+/// were replaced, or their reasoning would not be valid any more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct KeptReasoning {
+    /// Those that the client sent.
+    pub received: usize,
+    /// Those whose reasoning is sent on.
+    pub kept: usize,
 }
 
 /// The parts of an original prompt that the client sent before, in any branch of its session.
@@ -143,6 +153,8 @@ pub struct Record {
     pub hidden: Option<Usage>,
     /// The number of smaller requests after an overflow.
     pub recoveries: u32,
+    /// The messages with reasoning, in the original and in the sent prompt.
+    pub reasoning: KeptReasoning,
     /// The kinds of repairs without which the provider would have rejected it, separated by commas.
     pub repairs: String,
     /// The number of served retrieval calls.
@@ -185,7 +197,7 @@ impl Record {
         }
         let reported = self.usage.map(|usage| usage.prompt());
         let (came, changed) = self.measures;
-        let is_changed = self.action == RecordAction::Edited;
+        let is_changed = matches!(self.action, RecordAction::Edited | RecordAction::Unchanged);
         let sent = if is_changed { changed } else { came };
         // A prompt that was not measured, or that the provider truncated, says nothing about its
         // counting.
@@ -196,7 +208,7 @@ impl Record {
         let mut beyond = 0;
         let saved = match self.action {
             RecordAction::Asked => SavedTokens::of_extra(reported.unwrap_or_default()),
-            RecordAction::Edited => {
+            RecordAction::Edited | RecordAction::Unchanged => {
                 let window = Some(self.window).filter(|window| *window > 0);
                 let tokens = |text: Measure| fits.tokens(&self.session, &text);
                 // Both differences, because a measure cannot be negative: some kinds of text

@@ -156,7 +156,6 @@ async fn plan_body(
         Some(read.hashed).filter(|_| !is_compressed)
     };
     let mut job = PlanningJob {
-        is_pieced,
         hashed,
         ..PlanningJob::new(context, Arc::clone(&call.opened), dialect, tenant, body)
     };

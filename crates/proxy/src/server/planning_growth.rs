@@ -106,7 +106,6 @@ impl PlannedTalk {
             headers: HeaderMap::new(),
             tenant: opened.keys.tenant(&PresentedIdentity::default()),
             body: self.body(),
-            is_pieced: false,
             hashed: None,
             known: None,
             opened,

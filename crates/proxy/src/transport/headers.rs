@@ -8,6 +8,8 @@ use http::{HeaderMap, HeaderValue};
 
 use crate::config::ProxyMode;
 
+/// The beta features that a request to Anthropic asks for.
+const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
 /// The prefix of our headers.
 const PREFIX: &str = "x-trimtab-";
 /// Request: the token of this proxy.
@@ -115,6 +117,15 @@ pub(crate) fn to_upstream_uncompressed(headers: HeaderMap) -> HeaderMap {
 /// Removes the encoding, after the body was decompressed.
 pub(crate) fn remove_encoding(headers: &mut HeaderMap) {
     headers.remove(CONTENT_ENCODING);
+}
+
+/// Adds a value to the list of the provider's beta features, unless the client has it there.
+pub(crate) fn add_beta(headers: &mut HeaderMap, beta: &'static str) {
+    let lists = headers.get_all(&BETA).iter();
+    let mut named = lists.filter_map(|value| value.to_str().ok());
+    if !named.any(|list| list.split(',').any(|one| one.trim() == beta)) {
+        headers.append(BETA, HeaderValue::from_static(beta));
+    }
 }
 
 /// The mode that the headers of a request set.

@@ -32,8 +32,14 @@ fn settings(upstream: &str, preset: &str) -> ProxyConfig {
     }
 }
 
+const HEADERS: [(&str, &str); 2] = [("anthropic-version", "2023-06-01"), ("x-api-key", "k")];
+
 /// A provider that signs a thought before every call of a tool; now and then it says something.
 async fn thinker() -> Upstream {
+    Upstream::start(thinker_options()).await.unwrap()
+}
+
+fn thinker_options() -> UpstreamOptions {
     let source = ReplySource::with(|received| {
         let reply = if received.serial % 7 == 6 {
             ScriptedReply::text(format!("part {} is done", received.serial))
@@ -42,11 +48,10 @@ async fn thinker() -> Upstream {
         };
         reply.thinking(format!("thought number {}", received.serial))
     });
-    let options = UpstreamOptions {
+    UpstreamOptions {
         sign: true,
         ..UpstreamOptions::new(source)
-    };
-    Upstream::start(options).await.unwrap()
+    }
 }
 
 /// The body of a talk with a model that thinks.
@@ -54,7 +59,9 @@ fn body(talk: &Talk, thinking: &Value) -> String {
     let mut body: Value = serde_json::from_str(&talk.body()).unwrap();
     match talk.dialect {
         Dialect::Messages => {
-            body["thinking"] = thinking.clone();
+            if !thinking.is_null() {
+                body["thinking"] = thinking.clone();
+            }
             body["context_management"] = json!({"edits": [{"type": "clear_thinking_20251015"}]});
         }
         Dialect::Responses => body["include"] = json!(["reasoning.encrypted_content"]),
@@ -89,92 +96,202 @@ fn take(talk: &mut Talk, answer: &Value, output: &str) {
     }
 }
 
-async fn conversation(dialect: Dialect, preset: &str, thinking: &Value) {
-    let upstream = thinker().await;
-    let (running, base) = proxy(settings(&upstream.url(), preset)).await;
+/// A conversation of many rounds with a provider; all its requests, and what was recorded.
+async fn conversation(
+    upstream: &Upstream,
+    dialect: Dialect,
+    preset: &str,
+    (model, thinking): (&str, &Value),
+) -> Vec<Record> {
+    let records = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&records);
+    let settings = settings(&upstream.url(), preset);
+    let running = Proxy::new(settings, Arc::new(MemoryStore::new()))
+        .log(move |record: &Record| sink.lock().unwrap().push(record.clone()))
+        .run()
+        .await
+        .unwrap();
+    let base = format!("http://{}", running.address());
     let mut talk = Talk::new(dialect, "read all the parts");
+    model.clone_into(&mut talk.model);
     // More than a thinking budget can be.
     talk.max_tokens = 1_200;
     for round in 0..ROUNDS {
-        let headers = [("anthropic-version", "2023-06-01"), ("x-api-key", "k")];
-        let got: Got = post(&base, path(dialect), &headers, body(&talk, thinking)).await;
+        let got: Got = post(&base, path(dialect), &HEADERS, body(&talk, thinking)).await;
         assert_eq!(
             got.status,
             200,
-            "{preset} {dialect} {round}: {}",
+            "{preset} {dialect} {model} {round}: {}",
             got.text()
         );
         let answer: Value = serde_json::from_str(&got.text()).unwrap();
         take(&mut talk, &answer, &lines(20 + round * 37 % 190));
     }
-    let refused: Vec<String> = upstream.violations();
-    assert_eq!(refused, Vec::<String>::new(), "{preset} {dialect}");
-    let sent = upstream.requests();
-    let largest = sent.iter().map(|received| received.tokens).max();
+    assert!(running.report().edited > 0, "{preset} {dialect} {model}");
+    running.shutdown().await;
+    let largest = upstream
+        .requests()
+        .iter()
+        .map(|received| received.tokens)
+        .max();
     assert!(
         largest < Some(WINDOW * 11 / 10),
-        "{preset} {dialect} {largest:?}"
+        "{preset} {dialect} {model} {largest:?}"
     );
-    assert!(running.report().edited > 0, "{preset} {dialect}");
+    Arc::try_unwrap(records).unwrap().into_inner().unwrap()
+}
+
+fn presets() -> impl Iterator<Item = &'static str> {
+    let names = PRESETS.iter().map(|preset| preset.name);
+    names.filter(|name| *name != "none")
+}
+
+/// The modes of thinking that a request can have with each model.
+fn models() -> Vec<(&'static str, Value)> {
+    let mode = |kind: &str| json!({"type": kind});
+    vec![
+        ("claude-opus-5-5", mode("adaptive")),
+        ("claude-opus-5-5", Value::Null),
+        ("claude-sonnet-5-5", mode("adaptive")),
+        ("claude-sonnet-5-5", mode("between_tools")),
+        ("claude-haiku-5-5", Value::Null),
+        ("claude-fable-5-2", mode("adaptive")),
+        ("claude-opus-5", mode("adaptive")),
+        (
+            "claude-sonnet-4-5",
+            json!({"type": "enabled", "budget_tokens": 1024}),
+        ),
+        ("house-model", mode("adaptive")),
+        (
+            "house-model",
+            json!({"type": "enabled", "budget_tokens": 1024}),
+        ),
+    ]
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn signed_reasoning_is_never_rejected() {
-    let adaptive = json!({"type": "adaptive"});
-    for dialect in [Dialect::Messages, Dialect::Responses] {
-        for preset in PRESETS.iter().filter(|preset| preset.name != "none") {
-            conversation(dialect, preset.name, &adaptive).await;
+async fn no_request_to_a_model_of_messages_breaks_its_rules() {
+    for preset in presets() {
+        for (model, thinking) in models() {
+            let upstream = thinker().await;
+            conversation(&upstream, Dialect::Messages, preset, (model, &thinking)).await;
+            let refused = upstream.violations();
+            assert_eq!(refused, Vec::<String>::new(), "{preset} {model} {thinking}");
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tool_loop_never_mixes_rounds_with_and_without_thinking() {
-    let enabled = json!({"type": "enabled", "budget_tokens": 1024});
-    for preset in PRESETS.iter().filter(|preset| preset.name != "none") {
-        conversation(Dialect::Messages, preset.name, &enabled).await;
+async fn no_request_with_encrypted_reasoning_is_refused() {
+    for preset in presets() {
+        for model in ["house-model", "gpt-5.5"] {
+            let upstream = thinker().await;
+            let (dialect, thinking) = (Dialect::Responses, Value::Null);
+            conversation(&upstream, dialect, preset, (model, &thinking)).await;
+            let refused = upstream.violations();
+            assert_eq!(refused, Vec::<String>::new(), "{preset} {model}");
+        }
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn removed_reasoning_is_reported_when_our_tools_are_added() {
+async fn a_model_that_does_not_bind_its_reasoning_keeps_all_of_it() {
     let upstream = thinker().await;
-    let records = Arc::new(Mutex::new(Vec::new()));
-    let sink = Arc::clone(&records);
-    let running = Proxy::new(
-        settings(&upstream.url(), "steady"),
-        Arc::new(MemoryStore::new()),
-    )
-    .log(move |record: &Record| sink.lock().unwrap().push(record.clone()))
-    .run()
-    .await
-    .unwrap();
-    let base = format!("http://{}", running.address());
+    let thinking = json!({"type": "adaptive"});
+    let model = ("claude-opus-5", &thinking);
+    conversation(&upstream, Dialect::Messages, "steady", model).await;
+    for received in upstream.requests() {
+        let sent = received.json();
+        let rounds = sent["messages"].as_array().unwrap().iter();
+        let mut rounds = rounds.filter(|message| message["content"][0]["type"] == "tool_use");
+        assert!(rounds.next().is_none(), "{sent}");
+        assert!(sent["thinking"].get("block_binding").is_none(), "{sent}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_upstream_without_the_setting_teaches_the_proxy_once() {
+    let options = UpstreamOptions {
+        block_binding: false,
+        ..thinker_options()
+    };
+    let upstream = Upstream::start(options).await.unwrap();
+    let thinking = json!({"type": "adaptive"});
+    let model = ("claude-opus-5-5", &thinking);
+    conversation(&upstream, Dialect::Messages, "steady", model).await;
+    let refused = upstream.violations();
+    assert_eq!(refused.len(), 1, "{refused:?}");
+    assert!(refused[0].contains("block_binding"), "{refused:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shortened_output_costs_no_reasoning() {
+    let upstream = thinker().await;
+    let (running, base) = proxy(settings(&upstream.url(), "steady")).await;
     let mut talk = Talk::new(Dialect::Messages, "read all the parts");
+    "claude-opus-5-5".clone_into(&mut talk.model);
     talk.max_tokens = 1_200;
-    let headers = [("anthropic-version", "2023-06-01"), ("x-api-key", "k")];
-    // Only the last output is long enough to be shortened, which brings in our tools.
+    let thinking = json!({"type": "adaptive"});
+    let mut headers = HEADERS.to_vec();
+    headers.push(("anthropic-beta", "context-1m-2025-08-07"));
+    // Only the last output is long enough to be shortened.
     for output in [lines(3), lines(3), lines(2_000)] {
-        let body = body(&talk, &json!({"type": "adaptive"}));
-        let got = post(&base, path(Dialect::Messages), &headers, body).await;
+        let got = post(
+            &base,
+            path(Dialect::Messages),
+            &headers,
+            body(&talk, &thinking),
+        )
+        .await;
         let answer: Value = serde_json::from_str(&got.text()).unwrap();
         take(&mut talk, &answer, &output);
     }
-    let body = body(&talk, &json!({"type": "adaptive"}));
-    let got = post(&base, path(Dialect::Messages), &headers, body).await;
+    let got = post(
+        &base,
+        path(Dialect::Messages),
+        &headers,
+        body(&talk, &thinking),
+    )
+    .await;
     assert_eq!(got.header("x-trimtab-action"), "edited");
-    let received = upstream.requests().last().unwrap().body.clone();
-    let received = String::from_utf8_lossy(&received);
-    assert!(received.contains("tool_output_cache"), "{received}");
-    assert!(!received.contains("thought number 0"), "{received}");
-    running.shutdown().await;
-    let records = records.lock().unwrap();
-    let last = records.last().unwrap();
-    let reasons: Vec<&str> = last.plans.iter().map(|plan| plan.reason).collect();
-    assert_eq!(reasons, ["front_changed"], "{last:?}");
+    let requests = upstream.requests();
+    let tools: Vec<_> = requests.iter().map(|received| &received.tools).collect();
     assert!(
-        last.detail.contains("reasoning was removed"),
-        "{}",
-        last.detail
+        tools[0].contains(&"tool_output_cache".to_owned()),
+        "{tools:?}"
     );
+    assert!(tools.iter().all(|list| *list == tools[0]), "{tools:?}");
+    let last = requests.last().unwrap();
+    let sent = last.json().to_string();
+    for number in 0..3 {
+        assert!(sent.contains(&format!("thought number {number}")), "{sent}");
+    }
+    let setting = &last.json()["thinking"]["block_binding"];
+    assert_eq!(setting["prefix_mismatch_behavior"], "drop_block");
+    let betas = last
+        .headers
+        .iter()
+        .filter(|(name, _)| name == "anthropic-beta");
+    let betas: Vec<&str> = betas.map(|(_, value)| value.as_str()).collect();
+    assert_eq!(
+        betas,
+        [
+            "context-1m-2025-08-07",
+            "thinking-binding-controls-2026-08-01"
+        ]
+    );
+    assert_eq!(upstream.violations(), Vec::<String>::new());
+    running.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_record_says_how_much_reasoning_was_sent() {
+    let upstream = thinker().await;
+    let thinking = json!({"type": "adaptive"});
+    let model = ("claude-opus-5-5", &thinking);
+    let records = conversation(&upstream, Dialect::Messages, "steady", model).await;
+    let last = records.last().unwrap().reasoning;
+    assert_eq!(last.received, ROUNDS - 1);
+    assert!(last.kept > 0 && last.kept < last.received, "{last:?}");
+    assert_eq!(records[2].reasoning.kept, 2);
 }

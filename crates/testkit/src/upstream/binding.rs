@@ -7,12 +7,10 @@ use trimtab_model::Dialect;
 
 use super::ReceivedRequest;
 use super::canonical::{CanonicalPrompt, SealClaim};
+use super::model_rules::{BINDING_BETA, ModelRules};
 use super::refusal::ProviderRefusal;
 use super::rules::{BrokenRule, entries, text};
-use super::seal::{SealVerdict, check};
-
-/// The switch of Messages that allows thoughts to be dropped instead of refused.
-const BETA: &str = "thinking-binding-controls-2026-08-01";
+use super::seal::{SealVerdict, verdicts};
 
 /// Judges the thoughts of a request; `thoughts` are those that calls and items came with,
 /// empty for calls that came while thinking was disabled.
@@ -23,16 +21,17 @@ pub(super) fn judge(
     thoughts: &HashMap<String, String>,
 ) -> Vec<BrokenRule> {
     let messages = received.dialect == Some(Dialect::Messages);
-    let has_beta = received
-        .header("anthropic-beta")
-        .is_some_and(|betas| betas.contains(BETA));
+    let has_beta = received.has_beta(BINDING_BETA);
     let behaviour = body.pointer("/thinking/block_binding/prefix_mismatch_behavior");
     let drops = messages && has_beta && behaviour.is_some_and(|value| value == "drop_block");
+    // No model that binds its reasoning has this mode.
+    let enabled = body.pointer("/thinking/type") == Some(&Value::from("enabled"));
+    let binds = ModelRules::of(text(body, "model")).binds && !enabled;
     let mut broken = Vec::new();
-    for claim in &canonical.claims {
-        let refusal = match (check(claim), messages) {
+    for (claim, verdict) in canonical.claims.iter().zip(verdicts(&canonical.claims)) {
+        let refusal = match (verdict, messages) {
             (SealVerdict::Valid, _) => continue,
-            (SealVerdict::Moved, true) if drops => continue,
+            (SealVerdict::Moved, _) if drops || !binds => continue,
             (SealVerdict::Moved, true) => moved(claim, has_beta),
             (SealVerdict::Forged, true) => forged(claim),
             (SealVerdict::Moved | SealVerdict::Forged, false) => unverified(claim),
@@ -41,7 +40,7 @@ pub(super) fn judge(
         broken.push(BrokenRule::new(rule, refusal));
     }
     if messages {
-        broken.extend(lost(body, thoughts));
+        broken.extend(enabled.then(|| mixed_loop(body, thoughts)).flatten());
     } else {
         broken.extend(missing(body, thoughts));
     }
@@ -63,7 +62,7 @@ fn moved(claim: &SealClaim, has_beta: bool) -> ProviderRefusal {
     );
     if !has_beta {
         message.push_str(" That setting requires the `");
-        message.push_str(BETA);
+        message.push_str(BINDING_BETA);
         message.push_str("` value in the `anthropic-beta` header.");
     }
     ProviderRefusal::anthropic(message)
@@ -75,17 +74,6 @@ fn unverified(claim: &SealClaim) -> ProviderRefusal {
         claim.path
     );
     ProviderRefusal::openai(message, None, Some("invalid_encrypted_content"))
-}
-
-/// While a tool loop is open, the thoughts that led to it must be there: with thinking enabled
-/// all of them, else that of the newest round.
-fn lost(body: &Value, thoughts: &HashMap<String, String>) -> Option<BrokenRule> {
-    let switch = body.pointer("/thinking/type").and_then(Value::as_str);
-    match switch {
-        Some("disabled") => None,
-        Some("enabled") => mixed_loop(body, thoughts),
-        _ => newest_lost(body, thoughts),
-    }
 }
 
 /// With thinking enabled, a tool loop has thoughts in all its rounds that came with one, and no
@@ -116,29 +104,6 @@ fn mixed_loop(body: &Value, thoughts: &HashMap<String, String>) -> Option<Broken
     ));
     Some(BrokenRule::new(
         format!("the tool loop mixes rounds with and without thoughts at message {at}"),
-        refusal,
-    ))
-}
-
-/// The thought of the newest round must be there while the round is open.
-fn newest_lost(body: &Value, thoughts: &HashMap<String, String>) -> Option<BrokenRule> {
-    let count = entries(body, "messages").count();
-    let (at, message) = entries(body, "messages").nth(count.checked_sub(2)?)?;
-    let mut parts = entries(message, "content");
-    let with_thought = |id: &str| thoughts.get(id).is_some_and(|thought| !thought.is_empty());
-    let asked = parts.any(|(_, part)| with_thought(text(part, "id")));
-    let mut parts = entries(message, "content");
-    let thinks = parts.any(|(_, part)| text(part, "type").ends_with("thinking"));
-    if !asked || thinks {
-        return None;
-    }
-    let refusal = ProviderRefusal::anthropic(format!(
-        "messages.{at}.content.0: `thinking` or `redacted_thinking` blocks in the latest \
-         assistant message cannot be modified. These blocks must remain as they were in the \
-         original response."
-    ));
-    Some(BrokenRule::new(
-        format!("the thought of message {at} is gone"),
         refusal,
     ))
 }

@@ -32,6 +32,7 @@ mod count;
 mod decode;
 mod exchange;
 mod faults;
+mod model_rules;
 mod options;
 mod overflow;
 mod prompt;

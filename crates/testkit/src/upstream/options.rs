@@ -33,6 +33,8 @@ pub struct UpstreamOptions {
     /// Fields of a request that the model does not take: it refuses them as unsupported, which
     /// is no fault of the client.
     pub unsupported: Vec<String>,
+    /// Whether Messages knows the setting that drops stale reasoning.
+    pub block_binding: bool,
     /// Whether the bodies of requests are kept for
     /// [`Upstream::requests`](super::Upstream::requests).
     pub keep_bodies: bool,
@@ -55,6 +57,7 @@ impl UpstreamOptions {
             key: None,
             prefill: false,
             unsupported: Vec::new(),
+            block_binding: true,
             keep_bodies: true,
             models: vec!["scripted".to_owned()],
         }

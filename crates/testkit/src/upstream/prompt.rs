@@ -7,6 +7,7 @@ use trimtab_wire::scan::BodyScan;
 use super::cache::CachedTokens;
 use super::canonical::CanonicalPrompt;
 use super::exchange::UpstreamExchange;
+use super::model_rules::{BINDING_BETA, ModelRules};
 use super::refusal::ProviderRefusal;
 use super::rules::{self, BrokenRule};
 use super::{ReceivedRequest, binding};
@@ -35,6 +36,11 @@ impl JudgedPrompt {
         received.tokens = exchange.options.count.prompt(&scan);
         let canonical = CanonicalPrompt::new(&body, dialect);
         let mut broken = rules::judge(&body, &scan, received, exchange.options.prefill);
+        if dialect == Dialect::Messages {
+            let knows = exchange.options.block_binding;
+            let has_beta = received.has_beta(BINDING_BETA);
+            broken.extend(ModelRules::of(&received.model).judge(&body, has_beta, knows));
+        }
         if exchange.options.sign {
             let thoughts = &exchange.state().thoughts;
             broken.extend(binding::judge(&body, &canonical, received, thoughts));

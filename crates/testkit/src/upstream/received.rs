@@ -88,6 +88,13 @@ impl ReceivedRequest {
             .map(|(_, value)| value.as_str())
     }
 
+    /// True if it asks for a beta feature of Messages.
+    pub(super) fn has_beta(&self, beta: &str) -> bool {
+        let lists = self.headers.iter();
+        let mut lists = lists.filter(|(name, _)| name == "anthropic-beta");
+        lists.any(|(_, list)| list.split(',').any(|one| one.trim() == beta))
+    }
+
     /// The body as JSON; null where it is none or was not kept.
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_slice(&self.body).unwrap_or_default()

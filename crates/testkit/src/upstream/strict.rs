@@ -78,8 +78,8 @@ impl StrictProvider {
         let canonical = CanonicalPrompt::new(&value, self.dialect);
         let seal = match self.dialect {
             Dialect::Chat => return None,
-            Dialect::Messages => sign(&canonical.digest, thought),
-            Dialect::Responses => sign(&canonical.digest, ""),
+            Dialect::Messages => sign(&canonical.digest, &canonical.claims, thought),
+            Dialect::Responses => sign(&canonical.digest, &canonical.claims, ""),
         };
         self.thoughts
             .extend(calls.map(|call| (call, thought.to_owned())));

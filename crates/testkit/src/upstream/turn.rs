@@ -116,15 +116,16 @@ fn seal(prompt: &JudgedPrompt, dialect: Dialect, reply: &ScriptedReply) -> Optio
         return None;
     }
     let before = &prompt.canonical.digest;
+    let claims = &prompt.canonical.claims;
     match dialect {
         Dialect::Chat => None,
-        Dialect::Messages => Some(sign(before, &reply.reasoning)),
+        Dialect::Messages => Some(sign(before, claims, &reply.reasoning)),
         Dialect::Responses => {
             let include = prompt.body.get("include").and_then(Value::as_array);
             let mut include = include.into_iter().flatten();
             include
                 .any(|what| what == "reasoning.encrypted_content")
-                .then(|| sign(before, ""))
+                .then(|| sign(before, claims, ""))
         }
     }
 }

@@ -70,6 +70,20 @@ async fn a_changed_prefix_is_refused() {
 }
 
 #[tokio::test]
+async fn models_without_bound_reasoning_accept_a_changed_prefix() {
+    for (dialect, model) in [
+        (Dialect::Messages, "claude-opus-5"),
+        (Dialect::Responses, "gpt-5.5"),
+    ] {
+        let (_upstream, client, mut talk) = talk(dialect, true).await;
+        *first_output(&mut talk) = json!("[trimmed]");
+        talk.body["model"] = json!(model);
+        let got = client.post(dialect, &talk.body).await;
+        assert_eq!(got.status, 200, "{}", got.message());
+    }
+}
+
+#[tokio::test]
 async fn a_changed_system_or_tool_is_a_changed_prefix() {
     for name in ["system", "tools"] {
         let (_upstream, client, mut talk) = talk(Dialect::Messages, true).await;
@@ -125,7 +139,7 @@ async fn thoughts_may_be_dropped_oldest_first_or_by_the_provider() {
 }
 
 #[tokio::test]
-async fn the_newest_thought_must_stay_as_it_was() {
+async fn a_thought_must_stay_as_it_was_or_go_with_those_after_it() {
     let (_upstream, client, talk) = talk(Dialect::Messages, true).await;
     let mut edited = talk.clone();
     edited.list()[5]["content"][0]["thinking"] = json!("ha");
@@ -134,13 +148,25 @@ async fn the_newest_thought_must_stay_as_it_was() {
         got.message(),
         "messages.5.content.0: Invalid `signature` in `thinking` block"
     );
-    let mut lost = talk.clone();
-    lost.list()[5]["content"].as_array_mut().unwrap().remove(0);
-    let got = client.post(Dialect::Messages, &lost.body).await;
-    assert!(
-        got.message()
-            .contains("latest assistant message cannot be modified")
-    );
+    let without = |messages: &[usize]| {
+        let mut fewer = talk.clone();
+        for at in messages {
+            fewer.list()[*at]["content"]
+                .as_array_mut()
+                .unwrap()
+                .remove(0);
+        }
+        fewer.body
+    };
+    for (removed, status) in [
+        (&[5][..], 200),
+        (&[3, 5], 200),
+        (&[1, 3, 5], 200),
+        (&[3], 400),
+    ] {
+        let got = client.post(Dialect::Messages, &without(removed)).await;
+        assert_eq!(got.status, status, "{removed:?}");
+    }
 }
 
 #[tokio::test]

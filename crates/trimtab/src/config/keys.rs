@@ -175,7 +175,6 @@ pub const KEYS: &[SettingKey] = &[
     project_key("compaction.thrash.passes", SettingKind::Number, "stop automatic compaction after this many ineffective compactions in a row; 0 for never"),
     project_key("compaction.thrash.gain_percent", SettingKind::Number, "a compaction is ineffective if it removed less than this share of the window, in percent"),
     project_key("compaction.thrash.warn_after", SettingKind::Number, "add a warning to every compaction from this many on; 0 for never"),
-    project_key("compaction.bound_reasoning", SettingKind::Choice(&["strip", "keep"]), "whether signed reasoning after a change is removed or kept"),
     project_key("recovery.ladder", SettingKind::Choices(RUNGS), "steps to take, in this order, when the provider reports an overflow"),
     project_key("recovery.retries", SettingKind::Number, "how often the call is then repeated"),
     key("network.ca_file", SettingKind::Text, "PEM file with additional certificate authorities; default: SSL_CERT_FILE"),

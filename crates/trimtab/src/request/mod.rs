@@ -8,8 +8,10 @@ use std::sync::Arc;
 
 use trimtab_engine::log::Log;
 use trimtab_engine::normalise::{EntryChange, MessageSource, WindowEntry};
-use trimtab_engine::window::{Projection, Window};
-use trimtab_model::{Dialect, Message, MessageKind, Part, Role, work};
+use trimtab_engine::window::Window;
+use trimtab_model::{Dialect, Message, Role, work};
+use trimtab_wire::json::pick;
+use trimtab_wire::scan::BodyScan;
 use trimtab_wire::splice::{self, BodyChange, SentMessage};
 
 use self::system_summary::entries_with_joined_summary;
@@ -107,44 +109,12 @@ fn sent_entries(entries: &[WindowEntry]) -> Vec<SentMessage> {
     sent.collect()
 }
 
-/// True if plans removed signed reasoning from the open tool loop.
-///
-/// In Messages, a provider requires the reasoning of a whole tool loop while thinking is enabled,
-/// and rejects reasoning after a change. So the rest of that loop must continue without thinking.
-/// The next turn of the user can use it again.
-pub fn loop_lost_reasoning(projection: &Projection) -> bool {
-    let stripped = projection.journal().reasoning_stripped_before();
-    // Only Messages has this rule, and usually nothing was removed. Then the log need not be walked
-    // on every call.
-    if stripped == 0 || projection.dialect() != Dialect::Messages {
-        return false;
-    }
-    let log = projection.log().messages();
-    let start = open_loop_start(log);
-    let in_loop = log.get(start..stripped).unwrap_or_default();
-    in_loop.iter().any(|message| is_sealed(message))
-}
-
-/// The start of the newest turn of the user. A user message that comes with outputs is merged into
-/// one message with them, so it does not end a tool loop.
-fn open_loop_start(log: &[Arc<Message>]) -> usize {
-    let begins_turn = |at: usize| {
-        let before = at.checked_sub(1).and_then(|before| log.get(before));
-        // Calls that have no outputs when the user goes on get them in the window.
-        let follows_output =
-            before.is_some_and(|before| before.role == Role::Tool || before.has_calls());
-        let begins = |message: &Arc<Message>| {
-            message.is_real_user() || message.meta.kind == Some(MessageKind::Observation)
-        };
-        log.get(at).is_some_and(begins) && !follows_output
-    };
-    (0..log.len())
-        .rev()
-        .find(|at| begins_turn(*at))
-        .unwrap_or(0)
-}
-
-fn is_sealed(message: &Message) -> bool {
-    let mut parts = message.parts.iter();
-    parts.any(|part| matches!(part, Part::Reasoning(thought) if thought.is_sealed()))
+/// True if an edit of this request must also remove the signed reasoning behind it. `known` says
+/// whether its model binds reasoning to everything before it; none for a model that is not known.
+pub fn binds_reasoning(scan: &BodyScan<'_>, known: Option<bool>) -> bool {
+    let thinking = scan.json(scan.request().thinking);
+    let mode = pick(thinking, ["type"]).and_then(|[mode]| mode);
+    // No model that binds its reasoning has this mode, and the models that have it reject a tool
+    // loop without its reasoning.
+    mode != Some("\"enabled\"") && known.unwrap_or(true)
 }

@@ -74,6 +74,7 @@ impl Session {
             usage: None,
             tokens,
             cold: self.calls.cold,
+            in_bound_loop: self.setup.bound_reasoning && self.projection.ends_in_tool_loop(),
             rates: self
                 .setup
                 .prices
@@ -229,9 +230,11 @@ impl Session {
         plan: Plan,
         event: SessionEvent,
     ) -> Result<bool, SessionError> {
-        let bound = self.setup.policy.compaction.bound_reasoning;
-        // A plan that waited for a summary does not know the reasoning that came since.
-        let plan = planner::update_plan(plan, self.projection.slots(), bound);
+        let plan = if self.setup.bound_reasoning {
+            planner::without_bound_reasoning(plan, self.projection.slots())
+        } else {
+            plan
+        };
         let before = self.projection.window()?.messages().len();
         // Without calibration: later rewrites depend on the figures of this plan.
         let Some(plan) = self.shrink(plan, Measure::tokens)? else {

@@ -62,16 +62,21 @@ pub struct Setup {
     /// The names of the model's retrieval tools. None if it has none: then only the presets' own
     /// texts name refs.
     pub retrieval: Option<ToolNames>,
+    /// True if the model rejects signed reasoning once something before it has changed. Every edit
+    /// then also removes the reasoning behind it.
+    pub bound_reasoning: bool,
     /// True if the model is known to count as we do: then nothing is learned from its usage.
     pub counts_as_we_do: bool,
 }
 
 impl Setup {
-    /// The defaults with this policy, for a model that has the retrieval tools.
+    /// The defaults with this policy, for a model that has the retrieval tools and may bind its
+    /// reasoning.
     pub fn new(policy: impl Into<Arc<Policy>>) -> Self {
         Self {
             policy: policy.into(),
             retrieval: Some(ToolNames::default()),
+            bound_reasoning: true,
             ..Self::default()
         }
     }

@@ -2,8 +2,7 @@
 
 use trimtab_engine::journal::JournalEntry;
 use trimtab_engine::plan::{Edit, Plan, PlanReason};
-use trimtab_engine::planner::bound_reasoning_from;
-use trimtab_engine::policy::BoundReasoning;
+use trimtab_engine::planner::strip_bound_reasoning;
 
 use super::{Session, SessionError, SessionEvent, SessionEventKind};
 
@@ -36,7 +35,7 @@ impl Session {
     /// Records the answer at `at`. Reasoning that followed another window is removed.
     pub(super) fn answer_received(&mut self, at: usize) -> Result<(), SessionError> {
         match std::mem::take(&mut self.calls.answer_in_flight) {
-            AnswerInFlight::Stale => self.strip_bound_reasoning(at),
+            AnswerInFlight::Stale => self.strip_reasoning(at, PlanReason::Admission),
             AnswerInFlight::Nothing | AnswerInFlight::Answer => Ok(()),
         }
     }
@@ -57,12 +56,29 @@ impl Session {
         self.calls.usage = None;
         self.calls.answer_in_flight.mark_stale();
         // Reasoning that came since is bound to the window that no longer exists.
-        self.strip_bound_reasoning(made_at)?;
+        self.strip_reasoning(made_at, PlanReason::Admission)?;
         let mut event = SessionEvent::new(SessionEventKind::Undone, PlanReason::ByHand);
         (event.tokens_before, event.messages_before) = before;
         (event.tokens_after, event.messages_after) = self.window_tokens()?;
         self.events.push(event);
         Ok(true)
+    }
+
+    /// Sets whether the next model binds signed reasoning to everything before it.
+    pub fn set_bound_reasoning(&mut self, bound: bool) -> Result<(), SessionError> {
+        let was = std::mem::replace(&mut self.setup.bound_reasoning, bound);
+        // For the model before, edits left the reasoning behind them.
+        if bound && !was && !self.projection.is_unedited() {
+            self.strip_reasoning(0, PlanReason::Admission)?;
+        }
+        Ok(())
+    }
+
+    /// Tells the session that the provider refused reasoning in the last window as bound to other
+    /// messages. All that is there so far is removed.
+    pub fn reasoning_was_refused(&mut self) -> Result<(), SessionError> {
+        self.setup.bound_reasoning = true;
+        self.strip_reasoning(0, PlanReason::FrontChanged)
     }
 
     /// Tells the session that something in front of all messages changes with the next call: tools
@@ -72,23 +88,25 @@ impl Session {
         if std::mem::replace(&mut self.front_changed, true) {
             return Ok(());
         }
-        self.strip_reasoning(self.projection.log().len(), PlanReason::FrontChanged)
-    }
-
-    /// Removes bound reasoning from position `first` on, and all reasoning before it.
-    fn strip_bound_reasoning(&mut self, first: usize) -> Result<(), SessionError> {
-        match bound_reasoning_from(first, self.projection.slots()) {
-            Some(before) => self.strip_reasoning(before, PlanReason::Admission),
-            None => Ok(()),
-        }
-    }
-
-    /// Removes the reasoning before a position for good.
-    fn strip_reasoning(&mut self, before: usize, reason: PlanReason) -> Result<(), SessionError> {
-        if self.setup.policy.compaction.bound_reasoning != BoundReasoning::Strip {
+        if !self.setup.bound_reasoning {
             return Ok(());
         }
-        let mut plan = Plan::new(reason, vec![Edit::StripReasoning { before }]);
+        let strip = strip_bound_reasoning(0, self.projection.slots());
+        // The plan is also the note, for other processes, that this has happened.
+        let nothing = Edit::StripReasoning { from: 0, before: 0 };
+        self.strip(strip.unwrap_or(nothing), PlanReason::FrontChanged)
+    }
+
+    /// Removes the signed reasoning from position `first` on for good, if the model binds it to
+    /// what precedes it.
+    fn strip_reasoning(&mut self, first: usize, reason: PlanReason) -> Result<(), SessionError> {
+        let bound = self.setup.bound_reasoning;
+        let strip = strip_bound_reasoning(first, self.projection.slots()).filter(|_| bound);
+        strip.map_or(Ok(()), |strip| self.strip(strip, reason))
+    }
+
+    fn strip(&mut self, strip: Edit, reason: PlanReason) -> Result<(), SessionError> {
+        let mut plan = Plan::new(reason, vec![strip]);
         plan.at = self.projection.log().len();
         // The window that is sent next is the first without it.
         plan.since = self.sent.min(plan.at.saturating_sub(1));

@@ -28,7 +28,7 @@ mod tests;
 use thiserror::Error;
 
 pub use lookup::ModelMatch;
-pub use model::{CacheKind, CacheRules, ModelInfo, ModelRules, ReasoningBinding};
+pub use model::{CacheKind, CacheRules, ModelInfo, ModelRules};
 pub use price::{Money, Price, PriceTier, Prices};
 pub use registry::RegistryError;
 

@@ -105,9 +105,15 @@ pub enum CacheKind {
 
 /// The rules of a model for conversations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each rule holds or does not, independently of the others"
+)]
 pub struct ModelRules {
-    /// Whether changed text before reasoning makes a request invalid.
-    pub bound_reasoning: ReasoningBinding,
+    /// Signed reasoning is rejected once something before it has changed.
+    pub bound_reasoning: bool,
+    /// Chat Completions takes no tools from a request that does not switch reasoning off.
+    pub no_chat_tools: bool,
     /// Reasoning must be sent back with its calls.
     pub returns_reasoning: bool,
     /// Prompt and output limit may exceed the window: the answer stops when it is full.
@@ -115,19 +121,6 @@ pub struct ModelRules {
     /// A prompt that is too long is truncated or accepted without an error; only the usage shows
     /// it.
     pub silent_overflow: bool,
-}
-
-/// Whether a model's reasoning is valid only after the exact same prompt.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ReasoningBinding {
-    /// It stays valid.
-    #[default]
-    Free,
-    /// In some of its modes.
-    Partly,
-    /// A change before it makes it invalid.
-    Bound,
 }
 
 #[expect(clippy::ref_option, reason = "the signature that serde asks for")]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::model::{CacheKind, CacheRules, ModelInfo, ModelRules, ReasoningBinding};
+use super::model::{CacheKind, CacheRules, ModelInfo, ModelRules};
 use super::names::{bare, is_family};
 use super::price::{Price, PriceTier, Prices};
 use super::snapshot::{RawPrices, SnapshotEntry};
@@ -40,7 +40,8 @@ struct FamilyFacts {
     read: Option<u64>,
     write: Option<u64>,
     write_long: Option<u64>,
-    bound_reasoning: Option<ReasoningBinding>,
+    bound_reasoning: Option<bool>,
+    no_chat_tools: Option<bool>,
     returns_reasoning: Option<bool>,
     answer_may_overrun: Option<bool>,
     silent_overflow: Option<bool>,
@@ -129,6 +130,7 @@ impl FamilyFacts {
             write: more.write.or(self.write),
             write_long: more.write_long.or(self.write_long),
             bound_reasoning: more.bound_reasoning.or(self.bound_reasoning),
+            no_chat_tools: more.no_chat_tools.or(self.no_chat_tools),
             returns_reasoning: more.returns_reasoning.or(self.returns_reasoning),
             answer_may_overrun: more.answer_may_overrun.or(self.answer_may_overrun),
             silent_overflow: more.silent_overflow.or(self.silent_overflow),
@@ -207,6 +209,7 @@ fn cache(entry: &SnapshotEntry<'_>, facts: &FamilyFacts) -> CacheRules {
 fn rules(facts: &FamilyFacts) -> ModelRules {
     ModelRules {
         bound_reasoning: facts.bound_reasoning.unwrap_or_default(),
+        no_chat_tools: facts.no_chat_tools.unwrap_or_default(),
         returns_reasoning: facts.returns_reasoning.unwrap_or_default(),
         answer_may_overrun: facts.answer_may_overrun.unwrap_or_default(),
         silent_overflow: facts.silent_overflow.unwrap_or_default(),

@@ -88,20 +88,22 @@ fn an_unknown_model_names_its_neighbours_and_the_way_out() {
 fn overlay_supplies_what_no_registry_has() {
     let model = |name: &str| Catalogue::embedded().find(name).unwrap().model;
     let opus = model("us.anthropic.claude-opus-5-5");
-    assert_eq!(opus.rules.bound_reasoning, ReasoningBinding::Bound);
+    assert!(opus.rules.bound_reasoning);
     assert!(opus.rules.answer_may_overrun);
     assert_eq!(opus.cache.kind, CacheKind::Marked);
     assert_eq!(opus.cache.lifetime.unwrap().as_secs(), 300);
     assert_eq!(opus.cache.minimum, Some(512));
     assert_eq!(opus.vocabulary.as_deref(), Some("claude"));
-    assert_eq!(
-        model("claude-opus-4-5").rules.bound_reasoning,
-        ReasoningBinding::Free
-    );
-    assert_eq!(
-        model("claude-haiku-5-5").rules.bound_reasoning,
-        ReasoningBinding::Partly
-    );
+    for (name, bound) in [
+        ("claude-opus-4-5", false),
+        ("claude-opus-5", false),
+        ("claude-haiku-5-5", true),
+        ("claude-sonnet-5-5", true),
+        ("claude-fable-5-1", true),
+        ("gpt-5.5", false),
+    ] {
+        assert_eq!(model(name).rules.bound_reasoning, bound, "{name}");
+    }
     assert!((model("claude-fable-5-1").prices.unwrap().read_ratio() - 0.025).abs() < 1e-9);
     assert!((model("gpt-5.6").prices.unwrap().write_ratio() - 1.25).abs() < 1e-9);
     assert!(model("zai/glm-4.6").rules.silent_overflow);

@@ -95,7 +95,7 @@ impl BodyReader<'_> {
             "model" => &mut request.model,
             "stream" => &mut request.stream,
             "background" => &mut request.background,
-            "context_management" => &mut request.context_management,
+            "thinking" => &mut request.thinking,
             "user" => &mut request.session.user,
             "prompt_cache_key" => &mut request.session.prompt_cache_key,
             "previous_response_id" => &mut request.session.previous_response_id,

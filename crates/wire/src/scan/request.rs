@@ -122,8 +122,8 @@ pub struct RequestFields {
     pub tool_list: Vec<ToolSpan>,
     /// `messages` or `input`.
     pub list: Span,
-    /// `context_management`: asks the provider to cut the context itself.
-    pub context_management: Span,
+    /// `thinking`, the switch of Messages for reasoning.
+    pub thinking: Span,
     /// The cache markers, in the order of the body.
     pub markers: Vec<MarkerSpan>,
     /// Values that may identify a session.

@@ -67,20 +67,17 @@ pub enum BodyChange {
         /// The definitions.
         tools: Vec<RawJson>,
     },
-    /// Removes tools. Also removes the field if none is left, because providers reject an empty
-    /// list.
-    RemoveTools {
-        /// Their names.
-        names: Vec<String>,
-    },
+    /// Asks for an answer without calls. The tools stay in the request, because reasoning and
+    /// prompt caches depend on their list.
+    CallNoTools,
     /// Sets the output limit, in the existing fields, or else in the dialect's own.
     SetLimit {
         /// The limit.
         tokens: u64,
     },
-    /// Disables thinking in Messages. Also removes edits that clear reasoning, which are rejected
-    /// without thinking. Other dialects are unchanged.
-    StopThinking,
+    /// Lets a provider of Messages drop reasoning that is bound to other messages, instead of
+    /// rejecting the request. Only adaptive thinking has this setting; other bodies are unchanged.
+    DropStaleReasoning,
 }
 
 /// A cache marker.

@@ -22,9 +22,9 @@ pub(super) struct BodyDraft<'c> {
     pub(super) inserted: BTreeMap<usize, Vec<Message>>,
     pub(super) renamed: BTreeMap<PartIndex, &'c str>,
     pub(super) tools: Vec<&'c [RawJson]>,
-    pub(super) removed_tools: Vec<&'c str>,
+    pub(super) calls_no_tools: bool,
     pub(super) limit: Option<u64>,
-    pub(super) stops_thinking: bool,
+    pub(super) drops_stale_reasoning: bool,
     /// Text to add to the system field of Messages.
     pub(super) system: Vec<String>,
 }
@@ -106,11 +106,9 @@ impl<'c> BodyDraft<'c> {
             }
             BodyChange::StripReasoning { before } => self.strip(scan, *before),
             BodyChange::AddTools { tools } => self.tools.push(tools),
-            BodyChange::RemoveTools { names } => {
-                self.removed_tools.extend(names.iter().map(String::as_str));
-            }
+            BodyChange::CallNoTools => self.calls_no_tools = true,
             BodyChange::SetLimit { tokens } => self.limit = Some(*tokens),
-            BodyChange::StopThinking => self.stops_thinking = true,
+            BodyChange::DropStaleReasoning => self.drops_stale_reasoning = true,
             _ => {}
         }
         Ok(())

@@ -62,11 +62,6 @@ impl ContainerMembers {
         self.spans.len()
     }
 
-    /// The positions of the members.
-    pub(crate) fn spans(&self) -> &[Span] {
-        &self.spans
-    }
-
     /// The index of the member that contains `span`.
     pub(crate) fn position(&self, span: Span) -> Option<usize> {
         let after = self

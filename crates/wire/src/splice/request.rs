@@ -3,22 +3,19 @@
 use trimtab_model::Dialect;
 
 use super::Splicer;
-use super::containers::{fields, value_of};
-use super::members::ContainerMembers;
 use crate::json::{ObjectWriter, array, quoted};
 use crate::scan::{LimitName, Span};
-
-/// The start of the type of an edit that clears reasoning, including its quote.
-const CLEAR_THINKING: &str = "\"clear_thinking";
 
 impl Splicer<'_, '_, '_> {
     /// Changes the fields of the body.
     pub(super) fn request(&mut self) {
         self.tools();
-        self.remove_tools();
         self.limit();
-        if self.draft.stops_thinking && self.scan.dialect() == Dialect::Messages {
-            self.stop_thinking();
+        if self.draft.calls_no_tools {
+            self.call_no_tools();
+        }
+        if self.draft.drops_stale_reasoning && self.scan.dialect() == Dialect::Messages {
+            self.drop_stale_reasoning();
         }
         if !self.draft.system.is_empty() {
             self.add_to_system(&self.draft.system.join("\n\n"));
@@ -42,25 +39,14 @@ impl Splicer<'_, '_, '_> {
         }
     }
 
-    fn remove_tools(&mut self) {
-        let request = self.scan.request();
-        let is_removed = |name: Span| {
-            let name = self.scan.string(name);
-            name.is_some_and(|name| self.draft.removed_tools.contains(&name.as_ref()))
+    fn call_no_tools(&mut self) {
+        let body = self.scan.request().body;
+        let none = match self.scan.dialect() {
+            Dialect::Messages => r#"{"type":"none"}"#,
+            Dialect::Chat | Dialect::Responses => "\"none\"",
         };
-        let defined = request.tool_list.iter();
-        let removed: Vec<Span> = defined
-            .filter(|tool| is_removed(tool.name))
-            .map(|tool| tool.span)
-            .collect();
-        let none_left = removed.len() == request.tool_list.len() && self.draft.tools.is_empty();
-        // Providers reject an empty list of tools.
-        if none_left && !removed.is_empty() {
-            return self.containers.drop_field(request.body, "tools");
-        }
-        for tool in removed {
-            self.containers.drop_element(request.tools, tool);
-        }
+        let choice = self.value_of(body, "tool_choice").unwrap_or_default();
+        self.set_field("tool_choice", choice, none);
     }
 
     fn limit(&mut self) {
@@ -90,43 +76,28 @@ impl Splicer<'_, '_, '_> {
             .add_field(body, name.as_str(), &tokens.to_string());
     }
 
-    fn stop_thinking(&mut self) {
-        let body = self.scan.request().body;
-        let thinking = self.value_of(body, "thinking").unwrap_or_default();
-        self.set_field("thinking", thinking, r#"{"type":"disabled"}"#);
-        let asked = self.scan.request().context_management;
-        if !asked.is_empty()
-            && let Some(edits) = self.value_of(asked, "edits")
-        {
-            self.drop_thinking_edits(body, edits);
+    fn drop_stale_reasoning(&mut self) {
+        const BEHAVIOR: &str = "prefix_mismatch_behavior";
+        const DROP: &str = "\"drop_block\"";
+        let binding = format!("{{{}:{DROP}}}", quoted(BEHAVIOR));
+        let thinking = self.scan.request().thinking;
+        if !self.scan.json(thinking).starts_with('{') {
+            // A model that binds its reasoning thinks adaptively unless it is told otherwise.
+            let adaptive = format!(r#"{{"type":"adaptive","block_binding":{binding}}}"#);
+            return self.set_field("thinking", thinking, &adaptive);
         }
-    }
-
-    /// Removes edits that clear reasoning.
-    fn drop_thinking_edits(&mut self, body: Span, edits: Span) {
-        let text = self.scan.text();
-        let elements = ContainerMembers::read(text, edits, Span::default())
-            .spans()
-            .to_vec();
-        let clears = |element: &Span| {
-            let kind = value_of(text, *element, "type", Span::default());
-            kind.is_some_and(|kind| self.scan.json(kind).starts_with(CLEAR_THINKING))
-        };
-        let cleared: Vec<Span> = elements.iter().copied().filter(clears).collect();
-        if cleared.is_empty() {
+        let kind = self.value_of(thinking, "type").unwrap_or_default();
+        if self.scan.string(kind).as_deref() != Some("adaptive") {
             return;
         }
-        let others = fields(
-            text,
-            self.scan.request().context_management,
-            Span::default(),
-        );
-        // Nothing else is in the field, so it goes as a whole instead of keeping an empty list.
-        if cleared.len() == elements.len() && others.len() == 1 {
-            return self.containers.drop_field(body, "context_management");
-        }
-        for element in cleared {
-            self.containers.drop_element(edits, element);
+        let chosen = self.value_of(thinking, "block_binding").unwrap_or_default();
+        if chosen.is_empty() {
+            self.containers
+                .add_field(thinking, "block_binding", &binding);
+        } else if let Some(behavior) = self.value_of(chosen, BEHAVIOR) {
+            self.edits.replace(behavior, DROP);
+        } else {
+            self.edits.replace(chosen, binding);
         }
     }
 

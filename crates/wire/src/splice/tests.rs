@@ -119,22 +119,37 @@ fn own_metadata_is_not_sent() {
 }
 
 #[test]
-fn a_model_stops_thinking_and_nobody_clears_its_thoughts() {
-    let stop = [BodyChange::StopThinking];
-    for (body, expected) in [
+fn stale_reasoning_is_dropped_where_thinking_is_adaptive() {
+    let drop = [BodyChange::DropStaleReasoning];
+    let body =
+        |thinking: &str| format!(r#"{{"messages":[{{"role":"user","content":"go"}}]{thinking}}}"#);
+    for (thinking, expected) in [
         (
-            r#"{"thinking":{"type":"adaptive"},"messages":[{"role":"user","content":"go"}],"context_management":{"edits":[{"type":"clear_thinking_20251015"}]}}"#,
-            r#"{"thinking":{"type":"disabled"},"messages":[{"role":"user","content":"go"}]}"#,
+            "",
+            r#","thinking":{"type":"adaptive","block_binding":{"prefix_mismatch_behavior":"drop_block"}}"#,
         ),
         (
-            r#"{"messages":[{"role":"user","content":"go"}],"context_management":{"edits":[{"type":"clear_thinking_20251015"},{"type":"clear_tool_uses_20250919"}]}}"#,
-            r#"{"messages":[{"role":"user","content":"go"}],"context_management":{"edits":[{"type":"clear_tool_uses_20250919"}]},"thinking":{"type":"disabled"}}"#,
+            r#","thinking":{"display":"omitted","type":"adaptive"}"#,
+            r#","thinking":{"display":"omitted","type":"adaptive","block_binding":{"prefix_mismatch_behavior":"drop_block"}}"#,
+        ),
+        (
+            r#","thinking":{"type":"adaptive","block_binding":{"prefix_mismatch_behavior":"error"}}"#,
+            r#","thinking":{"type":"adaptive","block_binding":{"prefix_mismatch_behavior":"drop_block"}}"#,
+        ),
+        (
+            r#","thinking":{"type":"enabled","budget_tokens":1024}"#,
+            r#","thinking":{"type":"enabled","budget_tokens":1024}"#,
+        ),
+        (
+            r#","thinking":{"type":"between_tools"}"#,
+            r#","thinking":{"type":"between_tools"}"#,
         ),
     ] {
-        assert_eq!(spliced(body, Dialect::Messages, &stop), expected);
+        let found = spliced(&body(thinking), Dialect::Messages, &drop);
+        assert_eq!(found, body(expected));
     }
-    let chat = r#"{"messages":[{"role":"user","content":"go"}]}"#;
-    assert_eq!(spliced(chat, Dialect::Chat, &stop), chat);
+    let chat = body("");
+    assert_eq!(spliced(&chat, Dialect::Chat, &drop), chat);
 }
 
 #[test]
@@ -277,21 +292,18 @@ fn tools_are_added_behind_the_others() {
 }
 
 #[test]
-fn tools_are_removed_by_name() {
-    let remove = |names: &[&str]| {
-        let names = names.iter().map(ToString::to_string).collect();
-        [BodyChange::RemoveTools { names }]
-    };
-    let body = r#"{"tools": [ {"name": "m"}, {"name": "n"} ], "messages": []}"#;
+fn a_model_calls_no_tools_and_keeps_their_list() {
+    let no_calls = [BodyChange::CallNoTools];
+    let body = r#"{"tools":[{"name":"m"}],"tool_choice":{"type":"auto"},"messages":[]}"#;
     assert_eq!(
-        spliced(body, Dialect::Messages, &remove(&["n", "x"])),
-        r#"{"tools": [ {"name": "m"} ], "messages": []}"#
+        spliced(body, Dialect::Messages, &no_calls),
+        r#"{"tools":[{"name":"m"}],"tool_choice":{"type":"none"},"messages":[]}"#
     );
+    let body = r#"{"tools":[{"name":"m"}],"input":[]}"#;
     assert_eq!(
-        spliced(body, Dialect::Messages, &remove(&["m", "n"])),
-        r#"{"messages": []}"#
+        spliced(body, Dialect::Responses, &no_calls),
+        r#"{"tools":[{"name":"m"}],"input":[],"tool_choice":"none"}"#
     );
-    assert_eq!(spliced(body, Dialect::Messages, &remove(&["x"])), body);
 }
 
 #[test]

@@ -154,21 +154,3 @@ fn only_text_disables_tool_calls() {
     assert_eq!(choice(Dialect::Responses), "none");
     assert_eq!(choice(Dialect::Messages), json!({"type": "none"}));
 }
-
-#[test]
-fn lost_reasoning_disables_thinking() {
-    let mut asked = request();
-    assert!(
-        body(Dialect::Messages, "https://h", &asked)
-            .get("thinking")
-            .is_none()
-    );
-    asked.lost_thought = true;
-    let written = body(Dialect::Messages, "https://h", &asked);
-    assert_eq!(written["thinking"]["type"], "disabled");
-    assert!(
-        body(Dialect::Chat, "https://h", &asked)
-            .get("thinking")
-            .is_none()
-    );
-}

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use trimtab_wire::catalogue::{CacheKind, ModelInfo, ModelMatch, Prices, ReasoningBinding};
+use trimtab_wire::catalogue::{CacheKind, ModelInfo, ModelMatch, Prices};
 
 use crate::catalogue;
 use crate::common::CommonArgs;
@@ -101,18 +101,16 @@ fn cache_line(model: &ModelInfo) -> String {
 
 fn rules(model: &ModelInfo) -> Vec<&'static str> {
     let rules = &model.rules;
-    let binding = match rules.bound_reasoning {
-        ReasoningBinding::Free => None,
-        ReasoningBinding::Partly => {
-            Some("in some modes, reasoning is valid only with the messages before it")
-        }
-        ReasoningBinding::Bound => {
-            Some("reasoning is valid only with the messages before it: no late edits")
-        }
-    };
     let rule_if = |holds: bool, rule: &'static str| holds.then_some(rule);
     [
-        binding,
+        rule_if(
+            rules.bound_reasoning,
+            "reasoning is valid only with the messages before it",
+        ),
+        rule_if(
+            rules.no_chat_tools,
+            "Chat Completions takes tools only with reasoning switched off",
+        ),
         rule_if(
             rules.returns_reasoning,
             "reasoning must be sent back together with its calls",

@@ -14,9 +14,9 @@ use crate::compaction::recovery::with_note;
 use crate::compaction::text_budget::TextBudget;
 use crate::normalise::Slot;
 use crate::plan::{Edit, Plan};
+use crate::planner::output_digest;
 use crate::planner::rewrite::{BlockContents, RewriteResult};
 use crate::planner::survivors::Survivors;
-use crate::planner::{output_digest, update_plan};
 use crate::view::placeholder::{read_call, way_back_to_messages};
 
 /// The placement of a block that explains itself.
@@ -273,7 +273,7 @@ impl CompactionDraft {
             edits.extend(rewritten.edits.iter().cloned());
         }
         let reason = self.request.reason.clone();
-        let mut plan = update_plan(Plan::new(reason, edits), slots, compaction.bound_reasoning);
+        let mut plan = Plan::new(reason, edits);
         let hidden = replaced.iter().filter_map(|at| slots.get(*at));
         let outputs = hidden.flat_map(|slot| slot.message.outputs());
         plan.name_refs(outputs.filter_map(|output| output.stored.as_ref()));

@@ -82,6 +82,10 @@ pub(super) fn rewrite(conversation: &ConversationState<'_>) -> Option<Compaction
     let plain = uncalibrated.call;
     let weight = plain.weigh(&total);
     let optional = || {
+        // The reasoning of the loop is worth more than what these reads cost.
+        if plain.in_bound_loop {
+            return None;
+        }
         let newest = conversation.projection.journal().newest_compaction();
         let left = newest.map_or(0, |plan| plan.tokens_after);
         possible_switch_point(settings, plain, weight, (since, left))

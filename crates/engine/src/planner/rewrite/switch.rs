@@ -100,7 +100,8 @@ pub(super) fn switch_point(
     if total > settings.high_mark(room) {
         return Some(due(SwitchReason::HighWater));
     }
-    let cold = conditions.cold && total > settings.cold_mark(room);
+    let may_wait = conditions.in_bound_loop;
+    let cold = conditions.cold && !may_wait && total > settings.cold_mark(room);
     // A price cliff first: it costs money with the very next call.
     cliff(conditions, total).or_else(|| cold.then(|| due(SwitchReason::Cold)))
 }

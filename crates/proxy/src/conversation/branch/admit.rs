@@ -27,7 +27,7 @@ impl Branch {
             // Fields of a body must not decide whether the model sees a message, or make it one of
             // ours.
             (message.meta.agent_visible, message.meta.kind) = (None, None);
-            self.thinks |= reasons(&message);
+            self.reasoning += usize::from(reasons(&message));
             message_map::mark(&mut message, fingerprint);
             let (mut pending, mut came) = (None, None);
             if message.role == Role::Assistant {
@@ -57,7 +57,8 @@ impl Branch {
                 work::without_cancel(|| self.admit_outputs(pending.outputs))?;
             }
         }
-        if std::mem::take(&mut self.starts_over) && self.thinks {
+        self.joined_late |= known == 0 && self.reasoning > 0;
+        if std::mem::take(&mut self.starts_over) && self.reasoning > 0 {
             // These answers followed other windows, and providers bind reasoning to its window.
             self.session.front_changes()?;
         }

@@ -40,11 +40,8 @@ impl Branch {
         let added = self.message_map.log_positions().iter().skip(known);
         let measures = added.filter_map(|place| projection.measure(*place).copied());
         self.received_measure += measures.sum::<Measure>();
-        self.thinks |= log
-            .messages()
-            .iter()
-            .skip(first)
-            .any(|message| reasons(message));
+        let added = log.messages().iter().skip(first);
+        self.reasoning += added.filter(|message| reasons(message)).count();
         self.composed = projection.journal().entries().len();
         // Others know which tools came last, and when.
         self.tools = (0, Measure::default());

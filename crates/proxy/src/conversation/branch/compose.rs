@@ -1,5 +1,5 @@
 //! Applies the window of a conversation to a body: makes the window fit, offers the retrieval
-//! tools if it shows a ref, splices the changes into the client's bytes, and validates the result.
+//! tools, splices the changes into the client's bytes, and validates the result.
 
 use std::collections::{BTreeSet, HashSet};
 use std::mem::discriminant;
@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use memchr::memmem;
-use trimtab::request::{changes_to, loop_lost_reasoning};
+use trimtab::request::changes_to;
 use trimtab::session::SessionError;
 use trimtab_engine::journal::Journal;
 use trimtab_engine::log::Log;
 use trimtab_engine::normalise::{MessageSource, WindowEntry};
 use trimtab_engine::observation::observed;
+use trimtab_engine::plan::Plan;
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Output, Part, Ref};
@@ -24,14 +25,21 @@ use trimtab_wire::validate::{RequestFault, validate};
 use super::renamed_tools::with_tool_names;
 use super::{Branch, BranchError};
 use crate::conversation::retrieval_tools::{self, RetrievalOffer};
+use crate::models::reasoning_rule::ReasoningRule;
 use crate::records::plan_note::PlanNote;
-use crate::records::record::PromptSizes;
+use crate::records::record::{KeptReasoning, PromptSizes};
 
 /// A body that is ready to be sent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OutgoingBody {
     /// The body; none if the client's body is sent unchanged.
     pub(crate) body: Option<Bytes>,
+    /// True if the messages in it are not those of the client.
+    pub(crate) has_new_window: bool,
+    /// True if it asks the provider to drop stale reasoning.
+    pub(crate) drops_stale_reasoning: bool,
+    /// How many messages with reasoning the client sent, and how many of them are sent with it.
+    pub(crate) reasoning: KeptReasoning,
     /// The sizes of the original and the sent prompt.
     pub(crate) sizes: PromptSizes,
     /// The tokens that the provider is expected to count for the prompt. It is based on reported
@@ -58,12 +66,21 @@ pub(crate) struct OutgoingBody {
 /// Options for building a body.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ComposeOptions {
-    /// The retrieval tools, which are offered if the window shows a ref.
+    /// The retrieval tools.
     pub(crate) tools: RetrievalOffer,
+    /// What happens to signed reasoning behind an edit.
+    pub(crate) reasoning: ReasoningRule,
     /// The output limit, if an overflow lowered it.
     pub(crate) lowered: Option<u64>,
     /// True if the provider lets an answer stop at the end of the window.
     pub(crate) may_overrun: bool,
+}
+
+/// A body that differs from the client's.
+struct NewBody {
+    bytes: Bytes,
+    /// True if its messages differ, and not only what stands around them.
+    has_new_window: bool,
 }
 
 /// The shortest useful output limit, in tokens.
@@ -147,7 +164,7 @@ impl Branch {
         // only messages.
         let total = self.session.window()?.measures().total();
         self.sent = (self.decided(), total.tokens());
-        let offered = self.names_if_shown(options)?;
+        let offered = self.offered_names(options)?;
         let ours = offered.map(|names| retrieval_tools::offered_tools(scan.dialect(), names));
         let tokens = match fitted {
             Ok(fitted) => fitted.tokens,
@@ -157,9 +174,9 @@ impl Branch {
             // A window that cannot be made to fit is sent as small as it is. The provider decides.
             Err(_) => self.estimate()?,
         };
-        if offered.is_some() {
-            // Tools come before all messages. Providers bind the signature of reasoning to what
-            // precedes it, so old signatures may not hold any more.
+        let are_new = !options.tools.from_start || std::mem::take(&mut self.joined_late);
+        if offered.is_some() && are_new {
+            // Tools come before all messages, so reasoning that came without them is stale.
             self.session.front_changes()?;
         }
         let window = self.session.setup().limits.window;
@@ -173,15 +190,27 @@ impl Branch {
                 tools: ours.definitions.clone(),
             });
         }
-        let body = self.carry_out(scan, whole, offered)?;
+        let body = self.carry_out(scan, whole, offered, options)?;
+        let has_new_window = body.as_ref().is_some_and(|body| body.has_new_window);
         // Repairs in a window that is not sent would be reported without having happened.
-        let repairs = body.as_ref().map_or_else(Vec::new, |_| self.repairs());
+        let repairs = if has_new_window {
+            self.repairs()
+        } else {
+            Vec::new()
+        };
         let sizes = self.sizes(body.is_some(), ours.map(|ours| ours.measure))?;
+        let reasoning = KeptReasoning {
+            received: self.reasoning,
+            kept: self.session.projection().reasoning_messages(),
+        };
         let events = self.session.events();
         let plans = events.iter().filter_map(PlanNote::of_event).collect();
         let notes = events.into_iter().filter_map(|event| event.note);
         Ok(OutgoingBody {
-            body,
+            drops_stale_reasoning: body.is_some() && options.reasoning.may_drop,
+            body: body.map(|body| body.bytes),
+            has_new_window,
+            reasoning,
             plans,
             messages: self.session.projection().log().len(),
             decisions: self.decided(),
@@ -223,22 +252,27 @@ impl Branch {
         kinds.into_iter().collect()
     }
 
-    /// The names of our tools, if the window shows a ref and they may be offered.
-    fn names_if_shown(
+    /// The names of our tools, if they are offered: to an agent always, to others once a window
+    /// has shown a ref. A policy that sends everything unchanged has no use for them.
+    fn offered_names(
         &mut self,
         options: &ComposeOptions,
     ) -> Result<Option<ToolNames>, SessionError> {
-        let shows_a_ref = options.tools.ours.is_some() && self.shows_a_ref()?;
-        Ok(options.tools.ours.filter(|_| shows_a_ref))
+        let offer = options.tools;
+        if offer.ours.is_none() || self.session.setup().policy.sends_unchanged() {
+            return Ok(None);
+        }
+        let are_offered = offer.from_start || self.shows_a_ref()?;
+        Ok(offer.ours.filter(|_| are_offered))
     }
 
-    /// Adds the size of the retrieval tools to the budget if the window shows a ref, or will show
-    /// one because it does not fit.
+    /// Adds the size of the retrieval tools to the budget if they are offered, or will be because
+    /// the window does not fit.
     pub(crate) fn budget_retrieval_tools(
         &mut self,
         options: &ComposeOptions,
     ) -> Result<(), SessionError> {
-        let shown = self.names_if_shown(options)?;
+        let shown = self.offered_names(options)?;
         self.count(shown);
         // A window that does not fit will be trimmed, and then shows a ref. The room for the tools
         // must be in the budget before that happens.
@@ -298,17 +332,16 @@ impl Branch {
         scan: &BodyScan<'_>,
         mut whole: Vec<BodyChange>,
         offered: Option<ToolNames>,
-    ) -> Result<Option<Bytes>, BranchError> {
+        options: &ComposeOptions,
+    ) -> Result<Option<NewBody>, BranchError> {
         self.session.window()?;
         let projection = self.session.projection();
         let (log, entries) = (projection.log(), projection.last_window().entries());
-        if loop_lost_reasoning(projection) {
-            whole.push(BodyChange::StopThinking);
-        }
         let came = |at: usize| scan.message(at);
         // Rounds that we hid from the client are in the log, but not in its body.
         let as_client = self.message_map.in_client_positions(log, entries, came);
-        let is_unedited = as_client.is_none() && whole.is_empty() && projection.is_unedited();
+        let as_client_unedited = as_client.is_none();
+        let is_unedited = as_client_unedited && whole.is_empty() && projection.is_unedited();
         // Without plans and repairs the window is the log, so there is nothing to compare.
         if is_unedited && projection.last_window().repairs().is_empty() {
             return Ok(None);
@@ -321,12 +354,48 @@ impl Branch {
             Some((log, entries)) => changes_in(log, &entries),
             None => changes_in(log, entries),
         };
+        // If only normalising changed something, the messages are changed only where they are not
+        // valid.
+        let is_only_repaired = as_client_unedited && projection.is_unedited();
+        if is_only_repaired && !changes.is_empty() && validate(scan).is_empty() {
+            changes.clear();
+        }
+        let has_new_window = !changes.is_empty();
         changes.append(&mut whole);
-        // If only normalising changed something, the body is changed only where it is not valid.
-        if changes.is_empty() || (is_unedited && validate(scan).is_empty()) {
-            // The client's bytes pass as they are: nothing is to be changed, or only what providers
-            // accept anyway.
+        if changes.is_empty() {
             return Ok(None);
+        }
+        if options.reasoning.may_drop {
+            changes.push(BodyChange::DropStaleReasoning);
+        }
+        let bytes = spliced(scan, &changes)?;
+        Ok(bytes.map(|bytes| NewBody {
+            bytes,
+            has_new_window,
+        }))
+    }
+
+    /// The client's own messages behind the same tools as in the other requests of the conversation,
+    /// so that the provider's cache and the reasoning stay valid. None if nothing is added.
+    pub(crate) fn with_same_front(
+        &self,
+        scan: &BodyScan<'_>,
+        options: &ComposeOptions,
+        offered: Option<ToolNames>,
+    ) -> Result<Option<Bytes>, BranchError> {
+        let Some(names) = offered else {
+            return Ok(None);
+        };
+        let tools = retrieval_tools::offered_tools(scan.dialect(), names)
+            .definitions
+            .clone();
+        let mut changes = vec![BodyChange::AddTools { tools }];
+        if options.reasoning.may_drop {
+            changes.push(BodyChange::DropStaleReasoning);
+        } else if options.reasoning.bound {
+            // Reasoning that came behind an edit is bound to the window with that edit.
+            let before = scan.len();
+            changes.push(BodyChange::StripReasoning { before });
         }
         spliced(scan, &changes)
     }
@@ -364,9 +433,12 @@ impl Branch {
         let decided = self.decided();
         let projection = self.session.projection();
         let entries = projection.last_window().entries();
-        // A plan may show refs anywhere in the window, so the search starts over after one.
+        // A plan may show refs anywhere in the window, so the search starts over after one. Tools
+        // that were offered stay.
         if decided != self.refs.plans {
+            let found = self.refs.found;
             self.refs = RefSearch::of(projection.journal(), decided);
+            self.refs.found = found || projection.journal().plans().any(Plan::shows_a_ref);
         }
         let mut new = entries.iter().skip(self.refs.entries);
         let refs = &self.refs;

@@ -106,14 +106,17 @@ pub(crate) struct Branch {
     sent: (usize, u64),
     /// The size of the last admitted body.
     body_bytes: usize,
-    /// True if it contains reasoning, which providers may leave out of a prompt.
-    thinks: bool,
+    /// The number of the client's messages with reasoning, which providers may leave out of a
+    /// prompt.
+    reasoning: usize,
     /// The number of journal entries at the last composed request.
     composed: usize,
     /// The branch that it was copied from, and its log and journal lengths after the copy.
     copy_of: Option<(usize, (u64, u64))>,
     /// True if its first messages were answered in another branch, with other windows.
     starts_over: bool,
+    /// True if its first messages contain reasoning that came before we added tools.
+    joined_late: bool,
 }
 
 impl Branch {
@@ -144,7 +147,11 @@ impl Branch {
         let log = session.projection().log();
         let measure = |place: &usize| session.projection().measure(*place).copied();
         let came = message_map.log_positions().iter().filter_map(measure).sum();
-        let thinks = log.messages().iter().any(|message| reasons(message));
+        let reasoning = log
+            .messages()
+            .iter()
+            .filter(|message| reasons(message))
+            .count();
         // Everything in the journal is durable, in this session or in the one that it begins like.
         let composed = session.projection().journal().entries().len();
         Self {
@@ -165,10 +172,11 @@ impl Branch {
             reading: None,
             sent: (0, 0),
             body_bytes: 0,
-            thinks,
+            reasoning,
             composed,
             copy_of: None,
             starts_over: false,
+            joined_late: false,
         }
     }
 
@@ -351,7 +359,7 @@ impl Branch {
     /// the prompt.
     pub(crate) fn check_truncation(&mut self, model_key: (&str, &str), read: u64) -> Option<u64> {
         // Providers drop old reasoning from a prompt, so a smaller count is no sign of truncation.
-        if self.thinks {
+        if self.reasoning > 0 {
             return None;
         }
         // The window that was sent counts, and not the current one: a summary may have come since.

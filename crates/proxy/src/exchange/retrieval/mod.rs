@@ -1,8 +1,8 @@
 //! Retrieval inside the proxy: calls of the two tools are answered from the store and hidden from
 //! the client. Its answer continues with the next answer of the model, as one stream or document.
 
+mod last_answer;
 mod rounds;
-mod tools_withdrawn;
 
 use bytes::Bytes;
 use http::Response;
@@ -140,7 +140,7 @@ async fn failed_stream_end(
         return end;
     }
     let dialect = server.exchange.managed.job.dialect;
-    let event = tools_withdrawn::error_event(dialect, failure).await;
+    let event = last_answer::error_event(dialect, failure).await;
     filter.continue_answer();
     filter.push(event.as_bytes(), &mut end);
     filter.finish(&mut end);

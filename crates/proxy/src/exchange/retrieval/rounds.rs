@@ -11,7 +11,7 @@ use trimtab::retrieval::Retrieval;
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::{Call, Message, Output, Usage};
 
-use super::tools_withdrawn;
+use super::last_answer;
 use crate::answer::usage_watch::{ObservedAnswer, ObservedCalls};
 use crate::conversation::branch::{Branch, BranchError, OutgoingBody};
 use crate::conversation::hidden_rounds::PendingOwnCalls;
@@ -119,8 +119,8 @@ pub(super) struct RetrievalServer {
     pub(super) names: ToolNames,
     outcome: AnswerOutcome,
     rounds: usize,
-    /// True once the model was asked without our tools.
-    tools_withdrawn: bool,
+    /// True once the model was asked for an answer without calls.
+    is_last: bool,
     /// True once our calls in a mixed answer were served.
     mixed_calls_served: bool,
     /// The ids of the response that the client knows and of the provider's last one.
@@ -134,7 +134,7 @@ impl RetrievalServer {
             exchange,
             outcome,
             rounds: 0,
-            tools_withdrawn: false,
+            is_last: false,
             mixed_calls_served: false,
             response_ids: None,
         }
@@ -181,9 +181,8 @@ impl RetrievalServer {
         &mut self,
         said: Message,
     ) -> Result<Response<ProxyBody>, RoundFailure> {
-        // Without the tools the model cannot call them; one that does so all the same would never
-        // end.
-        if self.tools_withdrawn {
+        // The model was told to call nothing. One that calls all the same would never end.
+        if self.is_last {
             return Err(RoundFailure::Stuck);
         }
         let limits = self.exchange.managed.job.settings.config.limits;
@@ -199,36 +198,36 @@ impl RetrievalServer {
             branch.admit_hidden(said, outputs)?;
             Ok(count)
         });
-        // The round could not be stored or planned. The last accepted request is sent without the
-        // tools, so that the model answers with what it has.
+        // The round could not be stored or planned. The last accepted request is sent again,
+        // and the model has to answer with what it has.
         let Some(count) = served.await else {
-            return self.ask_alone(answered, None).await;
+            return self.ask_for_last_answer(answered, None).await;
         };
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         self.outcome.with(|served| served.retrievals += count);
         if enough {
             let outgoing = self.exchange.outgoing.clone();
-            return self.ask_alone(outgoing, None).await;
+            return self.ask_for_last_answer(outgoing, None).await;
         }
         match self.exchange.answer().await {
             Ok(refused) if self.exchange.is_refused(&refused) => {
-                self.ask_alone(answered, Some(refused)).await
+                self.ask_for_last_answer(answered, Some(refused)).await
             }
             answer => accepted_answer(answer),
         }
     }
 
-    /// Asks once more without our tools, so that retrieval never costs the client its answer. If a
-    /// request with a new round was rejected, the one before it is sent again.
-    async fn ask_alone(
+    /// Asks once more, for an answer without calls, so that retrieval never costs the client its
+    /// answer. If a request with a new round was rejected, the one before it is sent again.
+    async fn ask_for_last_answer(
         &mut self,
         outgoing: OutgoingBody,
         refused: Option<Response<ProxyBody>>,
     ) -> Result<Response<ProxyBody>, RoundFailure> {
-        self.tools_withdrawn = true;
+        self.is_last = true;
         let job = &self.exchange.managed.job;
-        let outgoing = tools_withdrawn::without_retrieval_tools(job, outgoing).await;
-        self.exchange.send_without_tools(outgoing);
+        let outgoing = last_answer::without_calls(job, outgoing).await;
+        self.exchange.send_last(outgoing);
         let answer = self.exchange.answer().await;
         let good = matches!(&answer, Ok(answer) if !self.exchange.is_refused(answer));
         match refused.filter(|_| !good) {

@@ -38,6 +38,7 @@ impl ManagedRequest {
             prices: model.and_then(|model| model.prices),
             tiers: model.map_or_else(Vec::new, |model| model.tiers.clone()),
             cache_lifetime: model.and_then(|model| lifetime(&model.cache, scan)),
+            bound_reasoning: self.options.reasoning.bound,
             calibration: self.job.shared.models.calibration(self.model_key()),
             ..Setup::new(policy)
         }

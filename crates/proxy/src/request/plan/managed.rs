@@ -18,6 +18,7 @@ use crate::conversation::client_sessions::{BranchSearch, ClientSession, LoadedBr
 use crate::conversation::durability::is_conflict;
 use crate::conversation::retrieval_tools::RetrievalOffer;
 use crate::conversation::token_renewal::IncomingConversation;
+use crate::models::reasoning_rule::BINDING_BETA;
 use crate::models::{KnownModel, ModelKey};
 use crate::prefix_cache::parsed_bodies::BodyReading;
 use crate::records::record::SentBefore;
@@ -108,17 +109,19 @@ impl ManagedRequest {
             return Err(passes("quota"));
         }
         let known = work.model_limits(&route, &model);
-        let rules = known.model.as_ref().map(|model| &model.rules);
+        let rules = known.model.as_ref().map(|model| model.rules);
+        let rules = rules.unwrap_or_default();
         let offers =
             settings.config.retrieval && mode == ProxyMode::On && answers_pass_here(&work, scan);
         let ways = ComposeOptions {
             tools: if offers {
-                RetrievalOffer::beside(scan)
+                RetrievalOffer::beside(scan, &rules)
             } else {
                 RetrievalOffer::default()
             },
             lowered: None,
-            may_overrun: rules.is_some_and(|rules| rules.answer_may_overrun),
+            may_overrun: rules.answer_may_overrun,
+            reasoning: known.reasoning_rule(scan),
         };
         let client_sessions = &work.opened.client_sessions;
         Ok(Self {
@@ -250,6 +253,9 @@ impl ManagedRequest {
     ) -> Result<(), BranchError> {
         branch.set_policy(&setup.policy, self.job.asked_policy().is_some())?;
         branch.session().set_limits(setup.limits);
+        branch
+            .session()
+            .set_bound_reasoning(self.options.reasoning.bound)?;
         branch.note_idle_time();
         let tools = scan.json(scan.request().tools);
         branch.set_tools(tools, self.job.opened.keys.fingerprint_key());
@@ -306,7 +312,10 @@ impl ManagedRequest {
         // Composing may have to shrink the window at once. Then the plan that wanted a summary is
         // outdated, and the summary would come too late.
         let decided = branch.decisions();
-        let outgoing = branch.compose(scan, &self.options)?;
+        let mut outgoing = branch.compose(scan, &self.options)?;
+        if self.untouched.is_some() {
+            outgoing.body = branch.with_same_front(scan, &self.options, outgoing.offered)?;
+        }
         let outgoing = self.job.with_reserved_body(outgoing);
         let pending = pending.filter(|_| branch.decisions() == decided);
         // Messages that are sent unchanged need not be durable, because the client has them.
@@ -329,12 +338,16 @@ impl ManagedRequest {
         &self,
         body: ProxyBody,
         is_new: bool,
+        drops_stale_reasoning: bool,
     ) -> Option<Request<ProxyBody>> {
         // The answer has to be read, so the upstream must not compress it.
         let mut sent = headers::to_upstream_uncompressed(self.job.headers.clone());
         if is_new {
             // A new body is not compressed, even if the client's was.
             headers::remove_encoding(&mut sent);
+        }
+        if drops_stale_reasoning {
+            headers::add_beta(&mut sent, BINDING_BETA);
         }
         let mut request = Request::new(body);
         *request.method_mut() = Method::POST;

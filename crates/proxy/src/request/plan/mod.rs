@@ -56,8 +56,6 @@ pub(crate) struct PlanningJob {
     pub(crate) tenant: Tenant,
     /// The decompressed body.
     pub(crate) body: Bytes,
-    /// True if the client sent only a part of the conversation, and the body was completed.
-    pub(crate) is_pieced: bool,
     /// The hash of the body, if it was computed on arrival.
     pub(crate) hashed: Option<PrefixHash>,
     /// The known prefix of the body, if it was searched for already.
@@ -148,7 +146,6 @@ impl PlanningJob {
             headers: request.headers.clone(),
             tenant,
             body,
-            is_pieced: false,
             hashed: None,
             known: None,
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use trimtab::engine::policy::{PRESETS, Policy};
 use trimtab::model::{Dialect, Message, Part, Reasoning, Role, Usage};
 use trimtab::replay::parallel;
-use trimtab::request::{fields, loop_lost_reasoning};
+use trimtab::request::fields;
 use trimtab::session::{Limits, Moment, Session, Setup};
 use trimtab::store::{MemoryStore, SessionId};
 use trimtab_testkit::is_long;
@@ -51,9 +51,6 @@ fn request(session: &mut Session, dialect: Dialect) -> Option<(Vec<u8>, u64)> {
     let window = session.window().unwrap().clone();
     let messages: Vec<Arc<Message>> = window.messages().cloned().collect();
     let mut body = String::from("{\"model\":\"m\",\"max_tokens\":64");
-    if loop_lost_reasoning(session.projection()) {
-        body.push_str(",\"thinking\":{\"type\":\"disabled\"}");
-    }
     for field in fields(&messages, dialect) {
         write!(body, ",\"{}\":{}", field.name, field.value.as_str()).unwrap();
     }

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use trimtab::model::{Call, Message, Part, Reasoning, Role};
-use trimtab::request::loop_lost_reasoning;
+use trimtab::engine::plan::{Edit, Plan, PlanReason};
+use trimtab::engine::planner::without_bound_reasoning;
+use trimtab::model::estimate::Measure;
+use trimtab::model::{Call, Message, Output, Part, Reasoning, Role};
 use trimtab::session::{ManualCompaction, Moment, Session};
 
 use super::{answered, managed, open};
@@ -133,26 +135,39 @@ fn an_answer_to_a_window_that_is_gone_comes_without_its_thought() {
     assert!(session.finish(pending).unwrap());
     think(&mut session, 4..5);
     assert_eq!(thoughts(&mut session), Vec::<String>::new());
-    assert!(loop_lost_reasoning(session.projection()));
     session.ready().unwrap();
     think(&mut session, 5..6);
-    // The loop goes on without thinking; the next turn can think again.
-    assert!(loop_lost_reasoning(session.projection()));
-    session.admit(Message::assistant("done")).unwrap();
-    session.admit(Message::user("and now this")).unwrap();
-    assert!(!loop_lost_reasoning(session.projection()));
+    assert_eq!(thoughts(&mut session), ["thought 5"]);
 }
 
 #[test]
-fn message_after_an_aborted_call_continues_a_loop_that_lost_its_thoughts() {
+fn an_edit_leaves_the_reasoning_before_it() {
     let mut session = open("steady", 40_000);
+    session.admit(Message::user("begin")).unwrap();
+    think(&mut session, 0..4);
+    let shown = Output::new("call_1", "shorter");
+    let edit = Edit::Show {
+        message: 4,
+        part: 0,
+        output: shown,
+    };
+    let plan = Plan::new(PlanReason::ByHand, vec![edit]);
+    let plan = without_bound_reasoning(plan, session.projection().slots());
+    session.shrink(plan, Measure::tokens).unwrap().unwrap();
+    assert_eq!(thoughts(&mut session), ["thought 0", "thought 1"]);
+}
+
+#[test]
+fn a_model_that_does_not_bind_its_reasoning_keeps_it() {
+    let mut session = open("steady", 6_000);
+    session.set_bound_reasoning(false).unwrap();
     session.admit(Message::user("begin")).unwrap();
     think(&mut session, 0..2);
     session.front_changes().unwrap();
-    // The user interrupts: the call has no output, and the window adds one before the message.
-    session.admit(sealed(2)).unwrap();
-    session.admit(Message::user("do something else")).unwrap();
-    assert!(loop_lost_reasoning(session.projection()));
+    assert_eq!(thoughts(&mut session), ["thought 0", "thought 1"]);
+    // Another model reads the conversation from now on, and nothing in it was edited.
+    session.set_bound_reasoning(true).unwrap();
+    assert_eq!(thoughts(&mut session), ["thought 0", "thought 1"]);
 }
 
 #[test]

@@ -1,11 +1,10 @@
-//! The end of hidden rounds that cannot go on: a request without our tools, or an error in the
-//! form of the dialect.
+//! The end of hidden rounds that cannot go on: a request for an answer without calls, or an error
+//! in the form of the dialect.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::Dialect;
-use trimtab_wire::scan::{BodyScan, PartKind};
+use trimtab_wire::scan::BodyScan;
 use trimtab_wire::splice::{BodyChange, splice};
 
 use super::STUCK;
@@ -18,17 +17,15 @@ use crate::transport::decompress::decode_error;
 /// The longest error that is read.
 const LONGEST: usize = 256 << 10;
 
-/// The request without our tools; unchanged if they cannot be removed.
-pub(super) async fn without_retrieval_tools(
-    job: &PlanningJob,
-    mut outgoing: OutgoingBody,
-) -> OutgoingBody {
+/// The request for an answer without calls. The tools stay listed: the provider's cache and the
+/// reasoning depend on them. Unchanged if the body cannot be edited.
+pub(super) async fn without_calls(job: &PlanningJob, mut outgoing: OutgoingBody) -> OutgoingBody {
     let Some(body) = outgoing.body.clone() else {
         return outgoing;
     };
-    let (dialect, names) = (job.dialect, outgoing.offered.unwrap_or_default());
-    let withdrawing = tokio::task::spawn_blocking(move || withdraw(dialect, names, &body));
-    match withdrawing.await.ok().flatten() {
+    let dialect = job.dialect;
+    let editing = tokio::task::spawn_blocking(move || calling_no_tools(dialect, &body));
+    match editing.await.ok().flatten() {
         Some(body) => {
             outgoing.body = Some(body);
             job.with_reserved_body(outgoing)
@@ -37,22 +34,9 @@ pub(super) async fn without_retrieval_tools(
     }
 }
 
-fn withdraw(dialect: Dialect, names: ToolNames, body: &[u8]) -> Option<Bytes> {
+fn calling_no_tools(dialect: Dialect, body: &[u8]) -> Option<Bytes> {
     let scan = BodyScan::new(body, dialect).ok()?;
-    let names = [names.read, names.grep].map(str::to_owned).to_vec();
-    let mut changes = vec![BodyChange::RemoveTools { names }];
-    let sealed = PartKind::Reasoning { sealed: true };
-    let mut parts = (0..scan.len()).flat_map(|at| scan.parts(at));
-    if parts.any(|part| part.kind == sealed) {
-        // Signatures of reasoning cover the tools before it, so the provider would refuse it with
-        // other tools.
-        let before = scan.len();
-        changes.extend([
-            BodyChange::StripReasoning { before },
-            BodyChange::StopThinking,
-        ]);
-    }
-    let spliced = splice(&scan, &changes).ok()?;
+    let spliced = splice(&scan, &[BodyChange::CallNoTools]).ok()?;
     Some(Bytes::from(spliced.body.into_owned()))
 }
 
@@ -117,20 +101,5 @@ mod tests {
         ] {
             assert_eq!(error_in(body.as_bytes())["message"], message);
         }
-    }
-
-    #[test]
-    fn thoughts_go_with_the_tools_they_are_bound_to() {
-        let body = r#"{"model":"m","max_tokens":9,"thinking":{"type":"enabled"},"tools":
-            [{"name":"read"},{"name":"tool_output_cache"},{"name":"tool_output_cache_grep"}],
-            "messages":[{"role":"user","content":"q"},{"role":"assistant","content":[
-            {"type":"thinking","thinking":"hm","signature":"s"},
-            {"type":"tool_use","id":"a","name":"read","input":{}}]},{"role":"user","content":[
-            {"type":"tool_result","tool_use_id":"a","content":"b"}]}]}"#;
-        let left = withdraw(Dialect::Messages, ToolNames::default(), body.as_bytes()).unwrap();
-        let left: Value = serde_json::from_slice(&left).unwrap();
-        assert_eq!(left["tools"], json!([{"name": "read"}]));
-        assert_eq!(left["thinking"]["type"], "disabled");
-        assert_eq!(left["messages"][1]["content"][0]["type"], "tool_use");
     }
 }
