@@ -7,7 +7,7 @@
 use std::borrow::Borrow;
 use std::collections::HashMap;
 
-use crate::{Call, Message, work};
+use crate::{Call, Message, Opaque, Part, work};
 
 /// The position of a part: message index, then part index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,6 +61,9 @@ pub struct Pairing {
     pub rounds: Vec<Round>,
     /// Every output with its classification, in order.
     pub outputs: Vec<(PartPosition, OutputStatus)>,
+    /// The first and the last message of each program of the provider, and of other parts that name
+    /// each other.
+    pub(crate) linked: Vec<(usize, usize)>,
 }
 
 impl Pairing {
@@ -78,17 +81,18 @@ impl Pairing {
         message.parts.get(place.part)?.as_call()
     }
 
-    /// The first and the last message of each answered call. A cut between the two would split
-    /// their round.
+    /// The first and the last message of each answered call, and of each program. A cut between the
+    /// two would split their round.
     pub fn spans(&self) -> impl Iterator<Item = (usize, usize)> {
-        self.outputs.iter().filter_map(|(place, answer)| {
+        let answered = self.outputs.iter().filter_map(|(place, answer)| {
             let OutputStatus::Answers { round, .. } = answer else {
                 return None;
             };
             let start = self.rounds.get(*round)?.start;
             // An early output comes before its call, so order both ends.
             Some((start.min(place.message), start.max(place.message)))
-        })
+        });
+        answered.chain(self.linked.iter().copied())
     }
 }
 
@@ -127,6 +131,7 @@ pub fn pair_after<M: Borrow<Message>>(
         newest: HashMap::new(),
         early: Vec::new(),
         early_ids: Vec::new(),
+        linked: HashMap::new(),
     };
     for (index, message) in messages.iter().enumerate() {
         pairer.message(index, message.borrow());
@@ -149,6 +154,8 @@ struct PairingBuilder<'a, F> {
     early: Vec<usize>,
     /// The ids of those orphans.
     early_ids: Vec<&'a str>,
+    /// For each id that parts share its place in [`Pairing::linked`].
+    linked: HashMap<String, usize>,
 }
 
 impl<'a, F: Fn(&str) -> Option<bool>> PairingBuilder<'a, F> {
@@ -157,6 +164,15 @@ impl<'a, F: Fn(&str) -> Option<bool>> PairingBuilder<'a, F> {
         // Early outputs survive only across messages that contain nothing but outputs.
         let early = std::mem::take(&mut self.early);
         let early_ids = std::mem::take(&mut self.early_ids);
+        for part in &message.parts {
+            match part {
+                Part::Call(call) => {
+                    call.program().map(|id| self.link(index, id));
+                }
+                Part::Opaque(opaque) => self.link_opaque(index, opaque),
+                _ => {}
+            }
+        }
         // The round must be open before early outputs claim its calls.
         if message.has_calls() {
             self.open_round(index, message);
@@ -181,6 +197,27 @@ impl<'a, F: Fn(&str) -> Option<bool>> PairingBuilder<'a, F> {
                     only_outputs,
                 );
             }
+        }
+    }
+
+    fn link_opaque(&mut self, index: usize, opaque: &Opaque) {
+        let ids = opaque.ids();
+        if let Some(shared) = ids.shared {
+            self.link(index, shared);
+        } else if let Some(own) = ids.own {
+            // A part whose own id was used before begins something new.
+            self.linked.remove(&own);
+            self.link(index, own);
+        }
+    }
+
+    /// Links the message to the others whose parts share `id`.
+    fn link(&mut self, index: usize, id: String) {
+        let linked = &mut self.pairing.linked;
+        let known = *self.linked.entry(id).or_insert(linked.len());
+        match linked.get_mut(known) {
+            Some((_, last)) => *last = index,
+            None => linked.push((index, index)),
         }
     }
 
@@ -268,7 +305,7 @@ impl<'a, F: Fn(&str) -> Option<bool>> PairingBuilder<'a, F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Call;
+    use crate::{RawJson, Role};
 
     fn calls(ids: &[&str]) -> Message {
         ids.iter().fold(Message::assistant(""), |message, id| {
@@ -322,6 +359,28 @@ mod tests {
             OutputStatus::Answers { round: 1, call: 0 },
         ];
         assert_eq!(answers(&log), expected);
+    }
+
+    #[test]
+    fn parts_of_a_program_are_linked() {
+        let opaque = |json: &str| {
+            let (raw, type_name) = (RawJson::parse(json).unwrap(), String::new());
+            Part::Opaque(Opaque { type_name, raw })
+        };
+        let mut call = Call::new("c", "read", "{}");
+        let caller = RawJson::parse(r#"{"type":"code","tool_id":"p"}"#).unwrap();
+        call.extra.push(("caller".to_owned(), caller));
+        let log = [
+            Message::new(Role::Assistant, vec![opaque(r#"{"id":"p"}"#)]),
+            Message::assistant("").with_call(call),
+            Message::output("c", ""),
+            Message::new(
+                Role::Assistant,
+                vec![opaque(r#"{"id":"x","tool_use_id":"p"}"#)],
+            ),
+        ];
+        let spans: Vec<_> = pair(&log).spans().collect();
+        assert_eq!(spans, [(1, 2), (0, 3)]);
     }
 
     #[test]

@@ -1,0 +1,105 @@
+//! Programs that the provider runs. The model writes one, and it calls the tools of the client.
+//!
+//! A call of a program names it in `caller`. Its output goes to the program, not to the model, so
+//! it must be whole. The program itself and what it prints are opaque parts.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{Call, ExtraFields, Opaque, Output, work};
+
+/// The field of a call or an output that names its caller.
+pub const CALLER: &str = "caller";
+
+#[derive(Deserialize)]
+struct Caller {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    tool_id: Option<String>,
+    caller_id: Option<String>,
+}
+
+/// The id of the program that `caller` names; none if the model itself calls. Empty if the caller
+/// has no id that we know.
+fn program_of(extra: &ExtraFields) -> Option<String> {
+    let (_, caller) = extra.iter().find(|(name, _)| name == CALLER)?;
+    let caller: Caller = serde_json::from_str(caller.as_str()).ok()?;
+    let is_program = caller.kind.is_some_and(|kind| kind != "direct");
+    let id = caller.tool_id.or(caller.caller_id).unwrap_or_default();
+    is_program.then_some(id)
+}
+
+impl Call {
+    /// The id of the program that made the call; none if the model made it.
+    ///
+    /// ```
+    /// use trimtab_model::{Call, RawJson};
+    ///
+    /// let mut call = Call::new("c1", "read", "{}");
+    /// assert_eq!(call.program(), None);
+    /// let caller = r#"{"type":"program","caller_id":"p1"}"#;
+    /// call.extra.push(("caller".to_owned(), RawJson::parse(caller).unwrap()));
+    /// assert_eq!(call.program().as_deref(), Some("p1"));
+    /// ```
+    pub fn program(&self) -> Option<String> {
+        program_of(&self.extra)
+    }
+}
+
+impl Output {
+    /// True if a program reads it. `call` is the call that it answers: Messages names the caller
+    /// only there.
+    pub fn is_for_program(&self, call: Option<&Call>) -> bool {
+        program_of(&self.extra).is_some() || call.is_some_and(|call| call.program().is_some())
+    }
+}
+
+#[derive(Deserialize)]
+struct IdFields<'a> {
+    #[serde(borrow)]
+    tool_use_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    call_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    approval_request_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+}
+
+/// The ids in an opaque part.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PartIds {
+    /// The id that it shares with the parts that belong to it: those of a program and its result,
+    /// or of a request for approval and its answer.
+    pub shared: Option<String>,
+    /// Its own id.
+    pub own: Option<String>,
+}
+
+impl Opaque {
+    /// The ids in it.
+    ///
+    /// ```
+    /// use trimtab_model::{Opaque, RawJson};
+    ///
+    /// let raw = RawJson::parse(r#"{"type":"program_output","id":"o1","call_id":"p1"}"#).unwrap();
+    /// let output = Opaque { type_name: "program_output".to_owned(), raw };
+    /// assert_eq!(output.ids().shared.as_deref(), Some("p1"));
+    /// ```
+    pub fn ids(&self) -> PartIds {
+        work::step_text(self.raw.as_str());
+        let Ok(fields) = serde_json::from_str::<IdFields<'_>>(self.raw.as_str()) else {
+            return PartIds::default();
+        };
+        let text = |id: &RawValue| serde_json::from_str::<String>(id.get()).ok();
+        let shared = [
+            fields.tool_use_id,
+            fields.call_id,
+            fields.approval_request_id,
+        ];
+        PartIds {
+            shared: shared.into_iter().flatten().find_map(text),
+            own: fields.id.and_then(text),
+        }
+    }
+}
