@@ -34,6 +34,8 @@ impl RepeatIndex {
             // From the slot, not the log: only an output that the window shows in full can be
             // referred to.
             let slot = projection.slot_of(at);
+            // The model does not see what a program reads.
+            let slot = slot.filter(|_| !projection.log().is_whole(at));
             let parts = slot.map_or(&[][..], |slot| &slot.message.parts);
             for (part, output) in parts.iter().enumerate() {
                 if let Some(output) = output.as_output().filter(|output| !output.trimmed) {

@@ -72,7 +72,7 @@ pub(super) fn shorten(
 fn shorter_outputs(conversation: &ConversationState<'_>, first: usize, excess: u64) -> Vec<Edit> {
     let is_new = |slot: &&Slot| {
         let at = slot.source.in_log();
-        at.is_some_and(|at| at >= first)
+        at.is_some_and(|at| at >= first && !conversation.log.is_whole(at))
     };
     let new = || conversation.slots.iter().filter(is_new);
     let calls = new().flat_map(|slot| slot.message.calls());
@@ -145,7 +145,7 @@ fn has_text(output: &Output) -> bool {
 
 /// Shows old outputs as placeholders, oldest first, until `excess` tokens are free.
 fn trim(conversation: &ConversationState<'_>, excess: u64) -> Vec<Edit> {
-    let outputs = conversation.projection.outputs();
+    let outputs = conversation.outputs();
     let views = protected(conversation);
     // The budget of all outputs after the removal, by the estimate that `over_budget` uses.
     let budget = outputs.tokens().saturating_sub(excess);
