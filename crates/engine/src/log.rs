@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use provider_parts::ProviderParts;
-use trimtab_model::{Message, Output, Role};
+use trimtab_model::{Message, Output, Role, Treatment};
 
 /// The opening has at most this many user messages. Some clients send their instructions, and what
 /// they know of the workspace, as separate messages before the task.
@@ -75,10 +75,13 @@ impl Log {
         self.provider.front
     }
 
-    /// True if the message at a position is always sent as it came, if it is sent: a program reads
-    /// its output, it loads a tool, or it is in front of [`Self::front`].
-    pub fn is_whole(&self, position: usize) -> bool {
-        self.provider.is_whole(position)
+    /// True if a part of the message at a position is always sent as it came, if it is sent: a
+    /// program reads it, it loads a tool, or it is in front of [`Self::front`].
+    pub fn is_whole(&self, position: usize, part: usize) -> bool {
+        let message = self.get(position);
+        let part = message.and_then(|message| message.parts.get(part));
+        let loads = part.is_some_and(|part| part.has(Treatment::Always));
+        loads || self.provider.is_whole(position)
     }
 
     /// True if no plan hides the message at a position.

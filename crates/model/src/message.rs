@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Call, ExtraFields, Output, Part, Ref, Treatment, Usage, marks, part, treatment};
+use crate::{Call, ExtraFields, Output, Part, Ref, Treatment, Usage, marks, part};
 
 /// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -195,12 +195,7 @@ impl Message {
 
     /// True if a part of it has this treatment, or a part of its outputs.
     pub fn has_part_with(&self, wanted: Treatment) -> bool {
-        let is_wanted = |part: &Part| matches!(part, Part::Opaque(opaque) if treatment(&opaque.type_name) == wanted);
-        let mut parts = self.parts.iter();
-        parts.any(|part| match part {
-            Part::Output(output) => output.content.iter().any(is_wanted),
-            part => is_wanted(part),
-        })
+        self.parts.iter().any(|part| part.has(wanted))
     }
 
     /// True for a summary, and for text that was retained with one.

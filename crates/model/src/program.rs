@@ -6,7 +6,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{Call, ExtraFields, Opaque, Output, work};
+use crate::{Call, ExtraFields, Opaque, Output, Treatment, work};
 
 /// The field of a call or an output that names its caller.
 pub const CALLER: &str = "caller";
@@ -51,6 +51,11 @@ impl Output {
     /// only there.
     pub fn is_for_program(&self, call: Option<&Call>) -> bool {
         program_of(&self.extra).is_some() || call.is_some_and(|call| call.program().is_some())
+    }
+
+    /// True if it loads something for the model, such as a tool.
+    pub fn loads(&self) -> bool {
+        self.content.iter().any(|part| part.has(Treatment::Always))
     }
 }
 

@@ -15,7 +15,8 @@ impl Journal {
             .filter_map(|at| round_around(log, *at))
             .collect();
         let is_pinned = |at: usize| rounds.iter().any(|round| round.contains(&at));
-        spare(plan, &rounds, is_pinned)
+        let shows = |edit: &Edit| edit.shown_message().is_some_and(is_pinned);
+        spare(plan, &rounds, shows)
     }
 }
 
@@ -23,7 +24,7 @@ impl Log {
     /// The plan without what it would do to messages that belong to the provider, or to a program
     /// that it runs; none if it does nothing to them.
     pub fn spare_provider_parts(&self, plan: &Plan) -> Option<Plan> {
-        let spared = spare(plan, &self.staying(), |at| self.is_whole(at));
+        let spared = spare(plan, &self.staying(), |edit| self.changes_whole(edit));
         // A text of ours between the output for a program and its result would be rejected.
         let Some(open) = self.open_program() else {
             return spared;
@@ -36,11 +37,25 @@ impl Log {
         }
         Some(spared)
     }
+
+    /// True if an edit shows a part differently that must be whole.
+    fn changes_whole(&self, edit: &Edit) -> bool {
+        match edit {
+            Edit::Show { message, part, .. } | Edit::ShowAsText { message, part, .. } => {
+                self.is_whole(*message, *part)
+            }
+            Edit::Archive { message } => {
+                let parts = self.get(*message).map_or(0, |message| message.parts.len());
+                (0..parts).any(|part| self.is_whole(*message, part))
+            }
+            _ => false,
+        }
+    }
 }
 
-/// The plan without edits that hide `kept` messages, or show one differently for which `is_whole`
-/// holds; none if it has no such edits.
-fn spare(plan: &Plan, kept: &[Range<usize>], is_whole: impl Fn(usize) -> bool) -> Option<Plan> {
+/// The plan without what it hides of the `kept` messages, and without the edits that `is_refused`;
+/// none if there is no such thing in it.
+fn spare(plan: &Plan, kept: &[Range<usize>], is_refused: impl Fn(&Edit) -> bool) -> Option<Plan> {
     let meets = |from: usize, to: usize| {
         kept.iter()
             .any(|round| round.start < to && from < round.end)
@@ -48,7 +63,7 @@ fn spare(plan: &Plan, kept: &[Range<usize>], is_whole: impl Fn(usize) -> bool) -
     // Most plans touch none. The caller then keeps the plan that it has, without a copy.
     let touches = plan.edits.iter().any(|edit| match edit {
         Edit::Hide { from, to } => meets(*from, *to),
-        edit => edit.shown_message().is_some_and(&is_whole),
+        edit => is_refused(edit),
     });
     if !touches {
         return None;
@@ -58,7 +73,7 @@ fn spare(plan: &Plan, kept: &[Range<usize>], is_whole: impl Fn(usize) -> bool) -
     for edit in &plan.edits {
         match edit {
             Edit::Hide { from, to } => spared.edits.extend(hides_around(*from..*to, kept)),
-            edit if edit.shown_message().is_some_and(&is_whole) => {}
+            edit if is_refused(edit) => {}
             other => spared.edits.push(other.clone()),
         }
     }

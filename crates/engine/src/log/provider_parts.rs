@@ -84,9 +84,9 @@ impl ProviderParts {
         self.calls.contains(id)
     }
 
-    /// See [`Log::is_whole`](super::Log::is_whole).
+    /// True if every output of the message at `at` is always sent as it came.
     pub(super) fn is_whole(&self, at: usize) -> bool {
-        at < self.front || self.loading.contains(&at) || self.read_by_programs.contains(&at)
+        at < self.front || self.read_by_programs.contains(&at)
     }
 
     /// See [`Log::stays`](super::Log::stays).

@@ -72,7 +72,7 @@ pub(super) fn shorten(
 fn shorter_outputs(conversation: &ConversationState<'_>, first: usize, excess: u64) -> Vec<Edit> {
     let is_new = |slot: &&Slot| {
         let at = slot.source.in_log();
-        at.is_some_and(|at| at >= first && !conversation.log.is_whole(at))
+        at.is_some_and(|at| at >= first)
     };
     let new = || conversation.slots.iter().filter(is_new);
     let calls = new().flat_map(|slot| slot.message.calls());
@@ -89,7 +89,8 @@ fn shorter_outputs(conversation: &ConversationState<'_>, first: usize, excess: u
     for slot in new() {
         for (part, output) in outputs_of(&slot.message).filter(|(_, output)| has_text(output)) {
             let bytes = output.text().len();
-            if !is_page(&output, bytes) {
+            let is_whole = conversation.log.is_whole(slot.source.position(), part);
+            if !is_whole && !is_page(&output, bytes) {
                 found.push((slot, part, output, bytes));
             }
         }

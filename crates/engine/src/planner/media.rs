@@ -26,13 +26,12 @@ pub(super) fn media_to_shed(conversation: &ConversationState<'_>) -> Vec<MediaPl
     let must = must_stay(conversation.slots, 0, NEWEST_ROUNDS);
     let mut places = Vec::new();
     for (at, slot) in conversation.slots.iter().enumerate() {
-        let is_free = |message: &usize| !must.contains(&at) && !conversation.log.is_whole(*message);
-        let Some(message) = slot.source.in_log().filter(is_free) else {
+        let Some(message) = slot.source.in_log().filter(|_| !must.contains(&at)) else {
             continue;
         };
         for (part, shown) in slot.message.parts.iter().enumerate() {
             let bytes = bytes(shown);
-            if bytes > 0 && over > 0 {
+            if bytes > 0 && over > 0 && !conversation.log.is_whole(message, part) {
                 over = over.saturating_sub(bytes);
                 let shown = shown.clone();
                 places.push(MediaPlace {

@@ -26,7 +26,7 @@ pub(crate) struct IndexedOutput {
     pub(crate) chars: usize,
     /// True if it is an observation.
     pub(crate) is_observation: bool,
-    /// True if a program reads it, so that it must be whole.
+    /// True if a program reads it or if it loads a tool, so that it must be whole.
     pub(crate) is_whole: bool,
 }
 
@@ -271,7 +271,7 @@ fn indexed<M: Borrow<Message>>(
             place_of_all,
             &output,
             Arc::from(tool),
-            output.is_for_program(call),
+            output.is_for_program(call) || output.loads(),
         ))
     };
     let from_tools = pairing.outputs.iter();

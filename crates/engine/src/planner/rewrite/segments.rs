@@ -94,13 +94,13 @@ impl<'a> WindowSurvey<'a> {
         let calls: HashMap<PartPosition, &Call> = answered.collect();
         let mut outputs = Vec::new();
         for (at, slot) in slots.iter().enumerate() {
-            let position = slot.source.in_log();
-            let Some(position) = position.filter(|position| !log.is_whole(*position)) else {
+            let Some(position) = slot.source.in_log() else {
                 continue;
             };
             // In the order of slots and parts: `outputs_of` finds the outputs of a segment by
             // binary search.
-            for (part, output) in outputs_of(&slot.message) {
+            let outputs_here = outputs_of(&slot.message);
+            for (part, output) in outputs_here.filter(|(part, _)| !log.is_whole(position, *part)) {
                 let measure = match slot.message.parts.get(part) {
                     Some(shown @ Part::Output(_)) => Measure::of_parts(slice::from_ref(shown)),
                     _ => Measure::of_text(&output.text()),
