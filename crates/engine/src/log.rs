@@ -100,7 +100,7 @@ impl Log {
         self.provider.open_program()
     }
 
-    /// The runs of messages that no plan hides, in rising order.
+    /// The runs of messages that no plan hides.
     pub(crate) fn staying(&self) -> Vec<Range<usize>> {
         self.provider.staying(self.len())
     }

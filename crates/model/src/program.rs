@@ -3,10 +3,12 @@
 //! A call of a program names it in `caller`. Its output goes to the program, not to the model, so
 //! it must be whole. The program itself and what it prints are opaque parts.
 
+use std::collections::HashMap;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{Call, ExtraFields, Opaque, Output, Treatment, work};
+use crate::{Call, ExtraFields, Opaque, Output, Part, Treatment, work};
 
 /// The field of a call or an output that names its caller.
 pub const CALLER: &str = "caller";
@@ -105,6 +107,49 @@ impl Opaque {
         PartIds {
             shared: shared.into_iter().flatten().find_map(text),
             own: fields.id.and_then(text),
+        }
+    }
+}
+
+/// Links messages whose parts name each other.
+#[derive(Debug, Default)]
+pub(crate) struct PartLinks {
+    /// The first and the last message of each group.
+    pub(crate) spans: Vec<(usize, usize)>,
+    /// For each shared id its group.
+    groups: HashMap<String, usize>,
+}
+
+impl PartLinks {
+    /// Adds a part of message number `index`.
+    pub(crate) fn add(&mut self, index: usize, part: &Part) {
+        match part {
+            Part::Call(call) => {
+                if let Some(program) = call.program() {
+                    self.link(index, program);
+                }
+            }
+            Part::Opaque(opaque) => self.add_opaque(index, opaque),
+            _ => {}
+        }
+    }
+
+    fn add_opaque(&mut self, index: usize, opaque: &Opaque) {
+        let ids = opaque.ids();
+        if let Some(shared) = ids.shared {
+            self.link(index, shared);
+        } else if let Some(own) = ids.own {
+            // A part whose own id was used before begins something new.
+            self.groups.remove(&own);
+            self.link(index, own);
+        }
+    }
+
+    fn link(&mut self, index: usize, id: String) {
+        let group = *self.groups.entry(id).or_insert(self.spans.len());
+        match self.spans.get_mut(group) {
+            Some((_, last)) => *last = index,
+            None => self.spans.push((index, index)),
         }
     }
 }

@@ -7,7 +7,8 @@
 use std::borrow::Borrow;
 use std::collections::HashMap;
 
-use crate::{Call, Message, Opaque, Part, work};
+use crate::program::PartLinks;
+use crate::{Call, Message, work};
 
 /// The position of a part: message index, then part index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -131,11 +132,12 @@ pub fn pair_after<M: Borrow<Message>>(
         newest: HashMap::new(),
         early: Vec::new(),
         early_ids: Vec::new(),
-        linked: HashMap::new(),
+        links: PartLinks::default(),
     };
     for (index, message) in messages.iter().enumerate() {
         pairer.message(index, message.borrow());
     }
+    pairer.pairing.linked = pairer.links.spans;
     pairer.pairing
 }
 
@@ -154,8 +156,7 @@ struct PairingBuilder<'a, F> {
     early: Vec<usize>,
     /// The ids of those orphans.
     early_ids: Vec<&'a str>,
-    /// For each id that parts share its place in [`Pairing::linked`].
-    linked: HashMap<String, usize>,
+    links: PartLinks,
 }
 
 impl<'a, F: Fn(&str) -> Option<bool>> PairingBuilder<'a, F> {
@@ -164,15 +165,10 @@ impl<'a, F: Fn(&str) -> Option<bool>> PairingBuilder<'a, F> {
         // Early outputs survive only across messages that contain nothing but outputs.
         let early = std::mem::take(&mut self.early);
         let early_ids = std::mem::take(&mut self.early_ids);
-        for part in &message.parts {
-            match part {
-                Part::Call(call) => {
-                    call.program().map(|id| self.link(index, id));
-                }
-                Part::Opaque(opaque) => self.link_opaque(index, opaque),
-                _ => {}
-            }
-        }
+        message
+            .parts
+            .iter()
+            .for_each(|part| self.links.add(index, part));
         // The round must be open before early outputs claim its calls.
         if message.has_calls() {
             self.open_round(index, message);
@@ -197,27 +193,6 @@ impl<'a, F: Fn(&str) -> Option<bool>> PairingBuilder<'a, F> {
                     only_outputs,
                 );
             }
-        }
-    }
-
-    fn link_opaque(&mut self, index: usize, opaque: &Opaque) {
-        let ids = opaque.ids();
-        if let Some(shared) = ids.shared {
-            self.link(index, shared);
-        } else if let Some(own) = ids.own {
-            // A part whose own id was used before begins something new.
-            self.linked.remove(&own);
-            self.link(index, own);
-        }
-    }
-
-    /// Links the message to the others whose parts share `id`.
-    fn link(&mut self, index: usize, id: String) {
-        let linked = &mut self.pairing.linked;
-        let known = *self.linked.entry(id).or_insert(linked.len());
-        match linked.get_mut(known) {
-            Some((_, last)) => *last = index,
-            None => linked.push((index, index)),
         }
     }
 
@@ -305,7 +280,7 @@ impl<'a, F: Fn(&str) -> Option<bool>> PairingBuilder<'a, F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{RawJson, Role};
+    use crate::{Opaque, Part, RawJson, Role};
 
     fn calls(ids: &[&str]) -> Message {
         ids.iter().fold(Message::assistant(""), |message, id| {

@@ -24,7 +24,15 @@ impl Log {
     /// The plan without what it would do to messages that belong to the provider, or to a program
     /// that it runs; none if it does nothing to them.
     pub fn spare_provider_parts(&self, plan: &Plan) -> Option<Plan> {
-        let spared = spare(plan, &self.staying(), |edit| self.changes_whole(edit));
+        let mut staying = self.staying();
+        for run in staying.iter_mut().filter(|run| run.len() == 1) {
+            // A message that loads a tool keeps its whole round.
+            if let Some(round) = round_around(self, run.start) {
+                *run = round;
+            }
+        }
+        staying.sort_by_key(|run| run.start);
+        let spared = spare(plan, &staying, |edit| self.changes_whole(edit));
         // A text of ours between the output for a program and its result would be rejected.
         let Some(open) = self.open_program() else {
             return spared;

@@ -99,11 +99,97 @@ impl ProviderParts {
         self.open.values().min().copied()
     }
 
-    /// The runs of messages that are never hidden, in rising order, in a log of `length` messages.
+    /// The runs of messages that are never hidden, in a log of `length` messages.
     pub(super) fn staying(&self, length: usize) -> Vec<Range<usize>> {
         let front = (self.front > 0).then_some(0..self.front);
         let loading = self.loading.iter().map(|at| *at..at + 1);
         let open = self.open_program().map(|first| first..length);
         front.into_iter().chain(loading).chain(open).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trimtab_model::{CALLER, Call, Message, Opaque, Part, RawJson, Role};
+
+    use crate::log::Log;
+    use crate::plan::{Edit, Plan, PlanReason};
+
+    fn opaque(type_name: &str, json: &str) -> Part {
+        Part::Opaque(Opaque {
+            type_name: type_name.to_owned(),
+            raw: RawJson::parse(json).unwrap(),
+        })
+    }
+
+    fn by_program(id: &str) -> Message {
+        let mut call = Call::new(id, "read", "{}");
+        let caller = RawJson::parse(r#"{"type":"program","caller_id":"p"}"#).unwrap();
+        call.extra.push((CALLER.to_owned(), caller));
+        Message::assistant("").with_call(call)
+    }
+
+    #[test]
+    fn front_is_behind_the_round_of_the_newest_summary() {
+        let summary = opaque("compaction", "{}");
+        let answer = Message::new(Role::Assistant, vec![summary]);
+        let log: Log = [
+            Message::user("go"),
+            answer.with_call(Call::new("c", "read", "{}")),
+            Message::output("c", "text"),
+            Message::assistant("done"),
+        ]
+        .into_iter()
+        .collect();
+        assert_eq!(log.front(), 3);
+        let hide = Edit::Hide { from: 0, to: 4 };
+        let plan = Plan::new(PlanReason::ByHand, vec![hide]);
+        let spared = log.spare_provider_parts(&plan).unwrap();
+        assert_eq!(spared.edits, [Edit::Hide { from: 3, to: 4 }]);
+    }
+
+    #[test]
+    fn open_program_stays_and_nothing_is_inserted_behind_it() {
+        let mut log: Log = [
+            Message::user("go"),
+            by_program("c"),
+            Message::output("c", "text"),
+        ]
+        .into_iter()
+        .collect();
+        assert!(log.stays(1) && log.is_whole(2, 0));
+        let insert = Edit::insert(3, Message::user("a digest"));
+        let plan = Plan::new(PlanReason::ByHand, vec![insert]);
+        let spared = log.spare_provider_parts(&plan).unwrap();
+        assert!(matches!(
+            spared.edits.as_slice(),
+            [Edit::Insert { before: 1, .. }]
+        ));
+        let result = opaque("program_output", r#"{"call_id":"p"}"#);
+        log.append(Message::new(Role::Assistant, vec![result]));
+        assert!(!log.stays(1) && log.is_whole(2, 0));
+        assert_eq!(log.spare_provider_parts(&plan), None);
+    }
+
+    #[test]
+    fn tools_that_the_model_loaded_stay() {
+        let mut loads = Message::output("c", "");
+        if let Some(Part::Output(output)) = loads.parts.first_mut() {
+            output.content = vec![opaque("tool_reference", "{}")];
+        }
+        let addition = Message::new(Role::System, vec![opaque("tool_addition", "{}")]);
+        let log: Log = [
+            Message::assistant("").with_call(Call::new("c", "find", "{}")),
+            loads,
+            Message::assistant("one"),
+            Message::user("two"),
+            addition,
+            Message::assistant("three"),
+            Message::assistant("four"),
+        ]
+        .into_iter()
+        .collect();
+        let staying: Vec<usize> = (0..log.len()).filter(|at| log.stays(*at)).collect();
+        assert_eq!(staying, [1, 3, 4, 5]);
     }
 }
