@@ -14,7 +14,7 @@ use crate::{Call, ExtraFields, Opaque, Output, Part, Treatment, work};
 pub const CALLER: &str = "caller";
 
 #[derive(Deserialize)]
-struct Caller {
+struct CallerFields {
     #[serde(rename = "type")]
     kind: Option<String>,
     tool_id: Option<String>,
@@ -25,7 +25,7 @@ struct Caller {
 /// has no id that we know.
 fn program_of(extra: &ExtraFields) -> Option<String> {
     let (_, caller) = extra.iter().find(|(name, _)| name == CALLER)?;
-    let caller: Caller = serde_json::from_str(caller.as_str()).ok()?;
+    let caller: CallerFields = serde_json::from_str(caller.as_str()).ok()?;
     let is_program = caller.kind.is_some_and(|kind| kind != "direct");
     let id = caller.tool_id.or(caller.caller_id).unwrap_or_default();
     is_program.then_some(id)

@@ -43,10 +43,10 @@ impl ProviderParts {
                         self.open.entry(program).or_insert(at);
                     }
                 }
-                Part::Output(output) => {
-                    if output.is_for_program(None) || self.calls.contains(&output.call_id) {
-                        self.read_by_programs.insert(at);
-                    }
+                Part::Output(output)
+                    if output.is_for_program(None) || self.calls.contains(&output.call_id) =>
+                {
+                    self.read_by_programs.insert(at);
                 }
                 Part::Opaque(result) if !self.open.is_empty() => {
                     let ended = result.ids().shared;

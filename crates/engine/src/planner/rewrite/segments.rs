@@ -85,9 +85,9 @@ impl<'a> WindowSurvey<'a> {
         };
         let tokens: Vec<u64> = slots.iter().enumerate().map(weigh).collect();
         let mut segments = segments(slots, &pairing, &tokens, conversation.opening);
-        segments
-            .iter_mut()
-            .for_each(|segment| segment.keep_what_stays(slots, log));
+        for segment in &mut segments {
+            segment.keep_what_stays(slots, log);
+        }
         let answered = pairing.outputs.iter();
         let answered =
             answered.filter_map(|(place, answer)| Some((*place, pairing.call_of(slots, *answer)?)));
