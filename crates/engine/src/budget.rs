@@ -5,7 +5,7 @@ use std::ops::Sub;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Message, MessageKind, Role};
+use trimtab_model::{Message, MessageKind, Role, Treatment};
 
 /// The reserve for the answer if the request sets no limit.
 pub(crate) const DEFAULT_MAX_OUTPUT: u64 = 8_192;
@@ -19,11 +19,16 @@ pub struct RegionMeasures {
     pub summary: Measure,
     /// All other messages.
     pub log: Measure,
+    /// The share of both that the provider ignores, because its own summary follows.
+    pub ignored: Measure,
 }
 
 impl RegionMeasures {
     /// Adds a message with its measure.
     pub fn add(&mut self, message: &Message, measure: Measure) {
+        if message.has_part_with(Treatment::Boundary) {
+            self.ignored = self.summary + self.log;
+        }
         *self.region(message) += measure;
     }
 
@@ -34,9 +39,9 @@ impl RegionMeasures {
         *region += new;
     }
 
-    /// All regions together.
+    /// All regions together, without what the provider ignores.
     pub fn total(&self) -> Measure {
-        self.system + self.summary + self.log
+        self.system + self.summary + self.log - self.ignored
     }
 
     fn region(&mut self, message: &Message) -> &mut Measure {
@@ -60,6 +65,7 @@ impl Sub for RegionMeasures {
             system: self.system - other.system,
             summary: self.summary - other.summary,
             log: self.log - other.log,
+            ignored: self.ignored - other.ignored,
         }
     }
 }

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 use thiserror::Error;
-use trimtab_model::{Dialect, ExtraFields, Message, Part, Role, work};
+use trimtab_model::{Dialect, ExtraFields, Message, Part, Role, Treatment, work};
 
 /// One reason for which a provider would reject the window.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Error)]
@@ -217,7 +217,8 @@ impl<'a> Verifier<'a> {
             return;
         }
         self.read.has_beginning = true;
-        if insists && message.role != Role::User {
+        let is_summary = message.has_part_with(Treatment::Boundary);
+        if insists && message.role != Role::User && !is_summary {
             self.fault(index, FaultKind::UserNotFirst);
         }
     }

@@ -214,8 +214,8 @@ impl Projection {
     }
 
     /// The measure of all slots together: approximately that of the window, without building it.
-    pub fn total(&self) -> &Measure {
-        &self.builder.slots.total
+    pub fn total(&self) -> Measure {
+        self.builder.slots.total()
     }
 
     /// The measure of the outputs at the end, which no answer follows yet.

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Call, ExtraFields, Output, Part, Ref, Usage, marks, part};
+use crate::{Call, ExtraFields, Output, Part, Ref, Treatment, Usage, marks, part};
 
 /// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -191,6 +191,11 @@ impl Message {
     /// Whether the user sees it.
     pub fn user_visible(&self) -> bool {
         self.meta.user_visible.unwrap_or(true)
+    }
+
+    /// True if a part of it has this treatment, or a part of its outputs.
+    pub fn has_part_with(&self, wanted: Treatment) -> bool {
+        self.parts.iter().any(|part| part.has(wanted))
     }
 
     /// True for a summary, and for text that was retained with one.

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ExtraFields, RawJson, Ref, work};
+use crate::{ExtraFields, RawJson, Ref, Treatment, treatment, work};
 
 /// One piece of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -229,6 +229,15 @@ impl Part {
             Some(&text.text)
         } else {
             None
+        }
+    }
+
+    /// True if it has this treatment, or a part of its content if it is an output.
+    pub fn has(&self, wanted: Treatment) -> bool {
+        match self {
+            Self::Opaque(opaque) => treatment(&opaque.type_name) == wanted,
+            Self::Output(output) => output.content.iter().any(|part| part.has(wanted)),
+            _ => false,
         }
     }
 

@@ -7,6 +7,7 @@
 use std::borrow::Borrow;
 use std::collections::HashMap;
 
+use crate::program::PartLinks;
 use crate::{Call, Message, work};
 
 /// The position of a part: message index, then part index.
@@ -61,6 +62,9 @@ pub struct Pairing {
     pub rounds: Vec<Round>,
     /// Every output with its classification, in order.
     pub outputs: Vec<(PartPosition, OutputStatus)>,
+    /// The first and the last message of each program of the provider, and of other parts that name
+    /// each other.
+    pub(crate) linked: Vec<(usize, usize)>,
 }
 
 impl Pairing {
@@ -78,17 +82,18 @@ impl Pairing {
         message.parts.get(place.part)?.as_call()
     }
 
-    /// The first and the last message of each answered call. A cut between the two would split
-    /// their round.
+    /// The first and the last message of each answered call, and of each program. A cut between the
+    /// two would split their round.
     pub fn spans(&self) -> impl Iterator<Item = (usize, usize)> {
-        self.outputs.iter().filter_map(|(place, answer)| {
+        let answered = self.outputs.iter().filter_map(|(place, answer)| {
             let OutputStatus::Answers { round, .. } = answer else {
                 return None;
             };
             let start = self.rounds.get(*round)?.start;
             // An early output comes before its call, so order both ends.
             Some((start.min(place.message), start.max(place.message)))
-        })
+        });
+        answered.chain(self.linked.iter().copied())
     }
 }
 
@@ -127,10 +132,12 @@ pub fn pair_after<M: Borrow<Message>>(
         newest: HashMap::new(),
         early: Vec::new(),
         early_ids: Vec::new(),
+        links: PartLinks::default(),
     };
     for (index, message) in messages.iter().enumerate() {
         pairer.message(index, message.borrow());
     }
+    pairer.pairing.linked = pairer.links.spans;
     pairer.pairing
 }
 
@@ -149,6 +156,7 @@ struct PairingBuilder<'a, F> {
     early: Vec<usize>,
     /// The ids of those orphans.
     early_ids: Vec<&'a str>,
+    links: PartLinks,
 }
 
 impl<'a, F: Fn(&str) -> Option<bool>> PairingBuilder<'a, F> {
@@ -157,6 +165,10 @@ impl<'a, F: Fn(&str) -> Option<bool>> PairingBuilder<'a, F> {
         // Early outputs survive only across messages that contain nothing but outputs.
         let early = std::mem::take(&mut self.early);
         let early_ids = std::mem::take(&mut self.early_ids);
+        message
+            .parts
+            .iter()
+            .for_each(|part| self.links.add(index, part));
         // The round must be open before early outputs claim its calls.
         if message.has_calls() {
             self.open_round(index, message);
@@ -268,7 +280,7 @@ impl<'a, F: Fn(&str) -> Option<bool>> PairingBuilder<'a, F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Call;
+    use crate::{Opaque, Part, RawJson, Role};
 
     fn calls(ids: &[&str]) -> Message {
         ids.iter().fold(Message::assistant(""), |message, id| {
@@ -322,6 +334,28 @@ mod tests {
             OutputStatus::Answers { round: 1, call: 0 },
         ];
         assert_eq!(answers(&log), expected);
+    }
+
+    #[test]
+    fn parts_of_a_program_are_linked() {
+        let opaque = |json: &str| {
+            let (raw, type_name) = (RawJson::parse(json).unwrap(), String::new());
+            Part::Opaque(Opaque { type_name, raw })
+        };
+        let mut call = Call::new("c", "read", "{}");
+        let caller = RawJson::parse(r#"{"type":"code","tool_id":"p"}"#).unwrap();
+        call.extra.push(("caller".to_owned(), caller));
+        let log = [
+            Message::new(Role::Assistant, vec![opaque(r#"{"id":"p"}"#)]),
+            Message::assistant("").with_call(call),
+            Message::output("c", ""),
+            Message::new(
+                Role::Assistant,
+                vec![opaque(r#"{"id":"x","tool_use_id":"p"}"#)],
+            ),
+        ];
+        let spans: Vec<_> = pair(&log).spans().collect();
+        assert_eq!(spans, [(1, 2), (0, 3)]);
     }
 
     #[test]

@@ -95,6 +95,7 @@ pub fn show_output(
         output: &output,
         measure: Some(Measure::of_text(text)),
         observed: false,
+        is_for_program: false,
         earlier: None,
         spill: spill.as_ref(),
     };

@@ -1,8 +1,8 @@
 //! Decides how an output is shown when it comes in. Nothing else cuts an output at that moment.
 //!
 //! The output was not sent yet, so this is the cheapest moment to cut it. The [`CompiledViews`] of
-//! the policy select a [`Shape`] by tool. Outputs of protected tools and outputs with media are
-//! shown in full. If the policy wants it, an output that the window already shows in full becomes a
+//! the policy select a [`Shape`] by tool. Outputs of protected tools, outputs that a program reads and
+//! outputs with media are shown in full. If the policy wants it, an output that the window already shows in full becomes a
 //! reference to that one. [`Shape::Structure`] can also cut by the room that is left
 //! ([`OutputRoom`]).
 //!
@@ -48,6 +48,8 @@ pub struct IncomingOutput<'a> {
     pub measure: Option<Measure>,
     /// True if it is an observation: see [`observation`](crate::observation).
     pub observed: bool,
+    /// True if a program reads it: see [`Log::is_for_program`](crate::log::Log::is_for_program).
+    pub is_for_program: bool,
     /// The output in the window that shows the same text in full, if there is one.
     pub earlier: Option<&'a Output>,
     /// The result of spilling it to a file, if [`needs_spill_file`] asked for that.
@@ -158,7 +160,7 @@ pub fn incoming_view(
 ) -> Option<Output> {
     // Only plain text has a measure. Outputs with media are never cut here.
     let whole = call.weigh(&incoming.measure?);
-    if views.protects(incoming.tool) {
+    if incoming.is_for_program || views.protects(incoming.tool) {
         return None;
     }
     // The first ref in a window also adds the retrieval tools. They may cost more than the

@@ -36,7 +36,10 @@ impl RepeatIndex {
             let slot = projection.slot_of(at);
             let parts = slot.map_or(&[][..], |slot| &slot.message.parts);
             for (part, output) in parts.iter().enumerate() {
-                if let Some(output) = output.as_output().filter(|output| !output.trimmed) {
+                // The model does not see what a program reads.
+                let is_seen =
+                    |output: &&Output| !output.trimmed && !projection.log().is_whole(at, part);
+                if let Some(output) = output.as_output().filter(is_seen) {
                     let hash = self.seed.hash_one(output.text());
                     self.outputs.entry(hash).or_default().push_back((at, part));
                 }

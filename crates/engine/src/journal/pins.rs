@@ -1,4 +1,4 @@
-//! Pinned messages: removes from a plan what it would do to them and to their rounds.
+//! Pinned messages and those of the provider: removes from a plan what it would do to them.
 
 use std::ops::Range;
 
@@ -15,37 +15,84 @@ impl Journal {
             .filter_map(|at| round_around(log, *at))
             .collect();
         let is_pinned = |at: usize| rounds.iter().any(|round| round.contains(&at));
-        let meets = |from: usize, to: usize| {
-            rounds
-                .iter()
-                .any(|round| round.start < to && from < round.end)
-        };
-        // Most plans touch no pin. The caller then keeps the plan that it has, without a copy.
-        let touches = plan.edits.iter().any(|edit| match edit {
-            Edit::Hide { from, to } => meets(*from, *to),
-            edit => edit.shown_message().is_some_and(is_pinned),
-        });
-        if !touches {
-            return None;
+        let shows = |edit: &Edit| edit.shown_message().is_some_and(is_pinned);
+        spare(plan, &rounds, shows)
+    }
+}
+
+impl Log {
+    /// The plan without what it would do to messages that belong to the provider, or to a program
+    /// that it runs; none if it does nothing to them.
+    pub fn spare_provider_parts(&self, plan: &Plan) -> Option<Plan> {
+        let mut staying = self.staying();
+        for run in staying.iter_mut().filter(|run| run.len() == 1) {
+            // A message that loads a tool keeps its whole round.
+            if let Some(round) = round_around(self, run.start) {
+                *run = round;
+            }
         }
-        let mut spared = plan.clone();
-        spared.edits.clear();
-        for edit in &plan.edits {
-            match edit {
-                Edit::Hide { from, to } => spared.edits.extend(hides_around(*from..*to, &rounds)),
-                edit if edit.shown_message().is_some_and(is_pinned) => {}
-                other => spared.edits.push(other.clone()),
+        staying.sort_by_key(|run| run.start);
+        let spared = spare(plan, &staying, |edit| self.changes_whole(edit));
+        // A text of ours between the output for a program and its result would be rejected.
+        let Some(open) = self.open_program() else {
+            return spared;
+        };
+        let mut spared = spared.unwrap_or_else(|| plan.clone());
+        for edit in &mut spared.edits {
+            if let Edit::Insert { before, .. } = edit {
+                *before = open.min(*before);
             }
         }
         Some(spared)
     }
+
+    /// True if an edit shows a part differently that must be whole.
+    fn changes_whole(&self, edit: &Edit) -> bool {
+        match edit {
+            Edit::Show { message, part, .. } | Edit::ShowAsText { message, part, .. } => {
+                self.is_whole(*message, *part)
+            }
+            Edit::Archive { message } => {
+                let parts = self.get(*message).map_or(0, |message| message.parts.len());
+                (0..parts).any(|part| self.is_whole(*message, part))
+            }
+            _ => false,
+        }
+    }
 }
 
-/// Hides what is between the pinned rounds, which are in rising order.
-fn hides_around(hidden: Range<usize>, pinned: &[Range<usize>]) -> Vec<Edit> {
+/// The plan without what it hides of the `kept` messages, and without the edits that `is_refused`;
+/// none if there is no such thing in it.
+fn spare(plan: &Plan, kept: &[Range<usize>], is_refused: impl Fn(&Edit) -> bool) -> Option<Plan> {
+    let meets = |from: usize, to: usize| {
+        kept.iter()
+            .any(|round| round.start < to && from < round.end)
+    };
+    // Most plans touch none. The caller then keeps the plan that it has, without a copy.
+    let touches = plan.edits.iter().any(|edit| match edit {
+        Edit::Hide { from, to } => meets(*from, *to),
+        edit => is_refused(edit),
+    });
+    if !touches {
+        return None;
+    }
+    let mut spared = plan.clone();
+    spared.edits.clear();
+    for edit in &plan.edits {
+        match edit {
+            Edit::Hide { from, to } => spared.edits.extend(hides_around(*from..*to, kept)),
+            edit if is_refused(edit) => {}
+            other => spared.edits.push(other.clone()),
+        }
+    }
+    Some(spared)
+}
+
+/// Hides what is between the kept rounds, which are in rising order.
+fn hides_around(hidden: Range<usize>, kept: &[Range<usize>]) -> Vec<Edit> {
     let mut hides = Vec::new();
     let mut from = hidden.start;
-    for round in pinned {
+    for round in kept {
         let to = round.start.min(hidden.end);
         if from < to {
             hides.push(Edit::Hide { from, to });

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use trimtab_model::rounds::{OutputStatus, Pairing, PartPosition, Round};
-use trimtab_model::{Message, MessageKind, Output, Part, Role, work};
+use trimtab_model::{Message, MessageKind, Output, Part, Role, Treatment, work};
 
 use super::ids::CallIds;
 use super::rules::{
@@ -310,7 +310,7 @@ impl<'a> Emitter<'a> {
         touch: EntryChange,
     ) {
         let role = message.role;
-        self.ensure_beginning(source, role);
+        self.ensure_beginning(source, &message);
         // The last place at which providers accept a system message: behind the user or a tool, and
         // before the answer.
         if role == Role::Assistant && self.user_side_spoke_last() {
@@ -328,12 +328,14 @@ impl<'a> Emitter<'a> {
     }
 
     /// Makes sure that the conversation begins as the dialect requires.
-    fn ensure_beginning(&mut self, source: MessageSource, role: Role) {
+    fn ensure_beginning(&mut self, source: MessageSource, message: &Message) {
         let user_first = user_comes_first(self.options.dialect);
-        if self.has_beginning || (user_first && role == Role::System) {
+        if self.has_beginning || (user_first && message.role == Role::System) {
             return;
         }
-        if user_first && role != Role::User {
+        // The provider's own summary is an answer, and begins a conversation.
+        let begins = message.role == Role::User || message.has_part_with(Treatment::Boundary);
+        if user_first && !begins {
             self.insert_head(source);
         }
         self.has_beginning = true;

@@ -1,7 +1,7 @@
 //! Writes a round: the assistant message, then an output for each of its calls.
 
 use trimtab_model::rounds::{OutputStatus, PartPosition, Round};
-use trimtab_model::{Call, Dialect, Message, MessageKind, Output, Part, Role};
+use trimtab_model::{CALLER, Call, Dialect, Message, MessageKind, Output, Part, Role};
 
 use super::emit::Emitter;
 use super::rules::{is_refused_blank, refused_reasoning};
@@ -195,6 +195,11 @@ impl<'a> Emitter<'a> {
             };
             let mut output = Output::new(id.clone(), text);
             output.tool = Some(call.name.clone());
+            if self.options.dialect == Dialect::Responses {
+                // An output names the program that its call names.
+                let caller = call.extra.iter().find(|(name, _)| name == CALLER);
+                output.extra.extend(caller.cloned());
+            }
             let message =
                 Message::new(Role::Tool, vec![Part::Output(output)]).with_kind(MessageKind::Repair);
             self.push(source, message, EntryChange::Made);

@@ -106,7 +106,7 @@ fn placeholders(conversation: &ConversationState<'_>) -> Option<PlanStep> {
     }
     let budget = placeholder.budget.resolve(conversation.call.window);
     let protect = protected(conversation);
-    let outputs = conversation.projection.outputs();
+    let outputs = conversation.outputs();
     let changes = outputs.over_budget(budget, |tool| protect.protects(tool));
     shortened(conversation, changes, None)
 }
@@ -121,7 +121,7 @@ fn prefixes(conversation: &ConversationState<'_>) -> Option<PlanStep> {
     let keep = PrefixCut {
         chars: prefix.chars,
     };
-    let outputs = conversation.projection.outputs();
+    let outputs = conversation.outputs();
     let changes = retain_in(
         &outputs,
         keep,
@@ -146,7 +146,7 @@ fn archived(conversation: &ConversationState<'_>) -> Option<PlanStep> {
     // Outputs that would not become shorter were examined before. Skip them.
     let before = |slot: &Slot| slot.source.position() < conversation.archive_from;
     let from = conversation.slots.partition_point(before);
-    let outputs = conversation.projection.outputs();
+    let outputs = conversation.outputs();
     let mut over = archive::excess(&outputs, archiving.cutoff, from);
     over.retain(|at| !outputs.named_in(*at).iter().any(is_protected));
     if over.is_empty() {

@@ -9,6 +9,7 @@ use crate::log::Log;
 use crate::normalise::Slot;
 use crate::policy::{EstimateBy, Policy};
 use crate::trigger::TriggerInputs;
+use crate::view::WindowOutputs;
 use crate::window::{Projection, Window};
 
 use super::rewrite::{PriceCliff, TokenRates};
@@ -29,7 +30,7 @@ const ESCAPED_ARGUMENTS: u64 = 6;
 pub struct ConversationState<'a> {
     /// The original messages.
     pub log: &'a Log,
-    /// The log with the plans in force, not yet normalised.
+    /// The log with the plans in force, not yet normalised, from [`Log::front`] on.
     pub slots: &'a [Slot],
     /// The messages that would be sent.
     pub window: &'a Window,
@@ -64,9 +65,13 @@ impl<'a> ConversationState<'a> {
     ) -> Self {
         let log = projection.log();
         let compacted = projection.journal().newest_compaction();
+        // The provider ignores what it has summarised by itself, so no plan begins before that.
+        let front = log.front();
+        let slots = projection.slots();
+        let first = slots.partition_point(|slot| slot.source.position() < front);
         Self {
             log,
-            slots: projection.slots(),
+            slots: slots.get(first..).unwrap_or_default(),
             window: projection.last_window(),
             policy,
             projection,
@@ -78,6 +83,21 @@ impl<'a> ConversationState<'a> {
             call,
             uncalibrated: call,
         }
+    }
+
+    /// The outputs of the slots.
+    pub(super) fn outputs(&self) -> WindowOutputs<'a, Slot> {
+        if self.slots.len() == self.projection.slots().len() {
+            return self.projection.outputs();
+        }
+        // The index of the window counts the outputs in front of the first slot as well.
+        WindowOutputs::of(self.slots)
+    }
+
+    /// The measure of a slot, by its number.
+    pub(super) fn measure_of_slot(&self, number: usize) -> Option<Measure> {
+        let front = self.projection.slots().len() - self.slots.len();
+        self.projection.measure_of_slot(front + number)
     }
 
     /// True if system messages stay where the client put them when rounds are replaced. Messages
@@ -125,6 +145,7 @@ impl<'a> ConversationState<'a> {
         } else {
             measures.log + measures.summary
         };
+        let log = log - measures.ignored;
         let total = measures.total();
         // Our own estimate continues from the reported usage. The designs count everything with
         // their heuristic.

@@ -95,10 +95,12 @@ pub fn draft(
         return None;
     }
     let survivors = survivors(conversation, asked)?;
-    Some(CompactionDraft {
+    let draft = CompactionDraft {
         can_retrieve: conversation.call.can_retrieve || compaction.show_ref,
         ..CompactionDraft::new(conversation, asked.clone(), survivors)
-    })
+    };
+    // All of it may belong to the provider.
+    (!draft.survivors.replaced.is_empty()).then_some(draft)
 }
 
 /// The limit of a summary under `policy`, in tokens.
@@ -113,8 +115,9 @@ impl CompactionDraft {
     pub(super) fn new(
         conversation: &ConversationState<'_>,
         request: CompactionRequest,
-        survivors: Survivors,
+        mut survivors: Survivors,
     ) -> Self {
+        survivors.keep_what_stays(conversation.log);
         Self {
             policy: conversation.policy.clone(),
             request,

@@ -6,7 +6,7 @@ use trimtab_model::estimate::Measure;
 use trimtab_model::{Message, Role};
 
 use super::draft::{CompactionDraft, CompactionRequest, DraftContent};
-use super::survivors::{NEWEST_ROUNDS, Survivors, must_stay, task};
+use super::survivors::{NEWEST_ROUNDS, Survivors, must_stay, staying, task};
 use super::{ConversationState, is_ours};
 use crate::compaction::keep_rules::KeptMessages;
 use crate::compaction::recovery::half_of_turns;
@@ -84,7 +84,8 @@ fn oldest_half(conversation: &ConversationState<'_>) -> Option<(Vec<usize>, Kept
     // it.
     let question = slots.iter().rposition(|slot| slot.message.is_real_user());
     let question = question.filter(|at| gone.binary_search(at).is_ok() && !before.contains(at));
-    let goes = |at: &usize| Some(*at) != question && !before.contains(at);
+    let staying = staying(slots, conversation.log);
+    let goes = |at: &usize| Some(*at) != question && !before.contains(at) && !staying.contains(at);
     let gone: Vec<usize> = gone.iter().copied().filter(goes).collect();
     if gone.is_empty() {
         return None;
@@ -121,7 +122,8 @@ fn oldest_before_newest(
     rounds: usize,
 ) -> (Vec<usize>, u64) {
     let slots = conversation.slots;
-    let must = must_stay(slots, conversation.opening, rounds);
+    let mut must = must_stay(slots, conversation.opening, rounds);
+    must.extend(staying(slots, conversation.log));
     let groups = RoundGroups::of(slots);
     let mut gone: BTreeSet<usize> = BTreeSet::new();
     let mut freed = 0u64;

@@ -7,6 +7,7 @@ use trimtab_model::{Message, MessageKind};
 
 use super::ConversationState;
 use crate::budget::{Floor, FloorTooLarge};
+use crate::normalise::WindowEntry;
 use crate::window::Window;
 
 impl ConversationState<'_> {
@@ -32,9 +33,14 @@ impl ConversationState<'_> {
         // Only the few messages of the floor are measured again. The window has no measures per
         // message.
         let of = |message: &Arc<Message>| call.weigh(&Measure::of(message));
-        let mut newest_first = window.messages().rev();
-        let newest = newest_first.find(|message| message.is_real_user());
-        let entries = window.entries().iter();
+        // The provider ignores what is in front of its own summary.
+        let entries = || {
+            let is_read = |entry: &&WindowEntry| entry.source.position() >= self.log.front();
+            window.entries().iter().filter(is_read)
+        };
+        let newest_first = entries().rev().map(|entry| &entry.message);
+        let newest = { newest_first }.find(|message| message.is_real_user());
+        let entries = entries();
         let first = entries.take_while(|entry| entry.source.position() < self.opening);
         let task = first
             .map(|entry| &entry.message)

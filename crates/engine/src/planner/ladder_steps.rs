@@ -89,7 +89,8 @@ fn shorter_outputs(conversation: &ConversationState<'_>, first: usize, excess: u
     for slot in new() {
         for (part, output) in outputs_of(&slot.message).filter(|(_, output)| has_text(output)) {
             let bytes = output.text().len();
-            if !is_page(&output, bytes) {
+            let is_whole = conversation.log.is_whole(slot.source.position(), part);
+            if !is_whole && !is_page(&output, bytes) {
                 found.push((slot, part, output, bytes));
             }
         }
@@ -145,7 +146,7 @@ fn has_text(output: &Output) -> bool {
 
 /// Shows old outputs as placeholders, oldest first, until `excess` tokens are free.
 fn trim(conversation: &ConversationState<'_>, excess: u64) -> Vec<Edit> {
-    let outputs = conversation.projection.outputs();
+    let outputs = conversation.outputs();
     let views = protected(conversation);
     // The budget of all outputs after the removal, by the estimate that `over_budget` uses.
     let budget = outputs.tokens().saturating_sub(excess);

@@ -31,7 +31,7 @@ pub(super) fn media_to_shed(conversation: &ConversationState<'_>) -> Vec<MediaPl
         };
         for (part, shown) in slot.message.parts.iter().enumerate() {
             let bytes = bytes(shown);
-            if bytes > 0 && over > 0 {
+            if bytes > 0 && over > 0 && !conversation.log.is_whole(message, part) {
                 over = over.saturating_sub(bytes);
                 let shown = shown.clone();
                 places.push(MediaPlace {

@@ -10,6 +10,7 @@ use super::draft::{CompactionRequest, DraftContent, summary_tokens};
 use super::{ConversationState, is_ours, is_summary};
 use crate::budget::percent;
 use crate::compaction::keep_rules::{KeepRule, KeptMessages, kept_messages};
+use crate::log::Log;
 use crate::normalise::{MessageSource, Slot};
 use crate::plan::PlanReason;
 use crate::policy::{CompactionPolicy, Strategy};
@@ -33,6 +34,32 @@ pub(super) struct Survivors {
     pub(super) replaced: Vec<usize>,
     /// What takes the place of the replaced messages.
     pub(super) content: DraftContent,
+}
+
+impl Survivors {
+    /// Keeps the messages that no plan hides, with their rounds, at their place.
+    pub(super) fn keep_what_stays(&mut self, log: &Log) {
+        let staying = staying(&self.slots, log);
+        let kept = &mut self.kept;
+        self.replaced.retain(|at| !staying.contains(at));
+        kept.shortened.retain(|at, _| !staying.contains(at));
+        let behind: BTreeSet<usize> = kept.after_summary.iter().copied().collect();
+        kept.before_summary.extend(staying.difference(&behind));
+    }
+}
+
+/// The slots that no plan hides, because they belong to the provider, with their rounds.
+pub(super) fn staying(slots: &[Slot], log: &Log) -> BTreeSet<usize> {
+    let stays = |(at, slot): (usize, &Slot)| {
+        let position = slot.source.in_log()?;
+        log.stays(position).then_some(at)
+    };
+    let staying: Vec<usize> = slots.iter().enumerate().filter_map(stays).collect();
+    // Most conversations have none, and need not be paired for this.
+    if staying.is_empty() {
+        return BTreeSet::new();
+    }
+    with_counterparts(slots, staying)
 }
 
 /// Selects what survives under the policy; none if only messages of our own would be replaced.

@@ -6,7 +6,7 @@ use std::slice;
 use std::sync::Arc;
 
 use trimtab_model::rounds::{Pairing, PartPosition, RoundCall};
-use trimtab_model::{Message, Output, work};
+use trimtab_model::{Call, Message, Output, work};
 
 use super::prefix::PrefixCut;
 use super::retention::written_as_string;
@@ -26,6 +26,8 @@ pub(crate) struct IndexedOutput {
     pub(crate) chars: usize,
     /// True if it is an observation.
     pub(crate) is_observation: bool,
+    /// True if a program reads it or if it loads a tool, so that it must be whole.
+    pub(crate) is_whole: bool,
 }
 
 /// The outputs of one tool that may become placeholders, with what each saves.
@@ -47,6 +49,8 @@ pub(crate) struct OutputIndex {
     pub(super) tokens: u64,
     /// The number of outputs that are not observations.
     pub(super) said_by_tools: usize,
+    /// The number of outputs that must be whole.
+    pub(super) whole: usize,
     pub(super) by_tool: HashMap<Arc<str>, ToolOutputs>,
     /// The outputs whose end may be cut off, by their characters.
     pub(super) by_chars: BTreeSet<(usize, PartPosition)>,
@@ -162,7 +166,7 @@ impl OutputIndex {
                 .tool
                 .as_deref()
                 .map_or_else(|| Arc::clone(&old.tool), Arc::from);
-            let new = IndexedOutput::new(message, old.place, &shown, tool);
+            let new = IndexedOutput::new(message, old.place, &shown, tool, old.is_whole);
             self.remove(&old);
             self.insert(&new);
             if let Some(output) = self.outputs.get_mut(number - 1) {
@@ -194,6 +198,7 @@ impl OutputIndex {
         work::step(1);
         self.tokens += output.tokens;
         self.said_by_tools += usize::from(!output.is_observation);
+        self.whole += usize::from(output.is_whole);
         if output.chars > 0 {
             self.by_chars.insert((output.chars, output.place));
         }
@@ -212,6 +217,7 @@ impl OutputIndex {
         work::step(1);
         self.tokens -= output.tokens;
         self.said_by_tools -= usize::from(!output.is_observation);
+        self.whole -= usize::from(output.is_whole);
         self.by_chars.remove(&(output.chars, output.place));
         if let Some(of_tool) = self.by_tool.get_mut(&output.tool) {
             of_tool.large.remove(&output.place);
@@ -221,18 +227,26 @@ impl OutputIndex {
 }
 
 impl IndexedOutput {
-    fn new(message: &Message, position: PartPosition, output: &Output, tool: Arc<str>) -> Self {
+    fn new(
+        message: &Message,
+        position: PartPosition,
+        output: &Output,
+        tool: Arc<str>,
+        is_whole: bool,
+    ) -> Self {
         let text = output.text();
-        let cuttable = written_as_string(message, output).filter(|text| !PrefixCut::was_cut(text));
+        let cuttable = written_as_string(message, output)
+            .filter(|text| !is_whole && !PrefixCut::was_cut(text));
         Self {
             place: position,
             tool,
             tokens: estimate(&text),
-            saves: saving(output, &text),
+            saves: if is_whole { 0 } else { saving(output, &text) },
             chars: cuttable.map_or(0, |text| text.chars().count()),
             // `output_at` finds an output in a message without outputs only if it is an
             // observation.
             is_observation: !message.has_outputs(),
+            is_whole,
         }
     }
 }
@@ -243,10 +257,11 @@ fn indexed<M: Borrow<Message>>(
     pairing: &Pairing,
     from: usize,
 ) -> Vec<IndexedOutput> {
-    let found = |position: PartPosition, tool: Option<&str>| {
+    let found = |position: PartPosition, call: Option<&Call>| {
         let message: &Message = messages.get(position.message)?.borrow();
         let output = output_at(message, position.part).filter(|_| message.agent_visible())?;
-        let tool = output.tool.as_deref().or(tool).unwrap_or_default();
+        let called = call.map(|call| call.name.as_str());
+        let tool = output.tool.as_deref().or(called).unwrap_or_default();
         let place_of_all = PartPosition {
             message: position.message + from,
             ..position
@@ -256,13 +271,12 @@ fn indexed<M: Borrow<Message>>(
             place_of_all,
             &output,
             Arc::from(tool),
+            output.is_for_program(call) || output.loads(),
         ))
     };
     let from_tools = pairing.outputs.iter();
-    let from_tools = from_tools.filter_map(|(place, answer)| {
-        let call = pairing.call_of(messages, *answer);
-        found(*place, call.map(|call| call.name.as_str()))
-    });
+    let from_tools =
+        from_tools.filter_map(|(place, answer)| found(*place, pairing.call_of(messages, *answer)));
     let observations = messages.iter().enumerate().filter_map(|(at, message)| {
         let (part, _) = observed(message.borrow())?;
         found(PartPosition { message: at, part }, None)

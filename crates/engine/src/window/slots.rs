@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Message, Role, work};
+use trimtab_model::{Message, Role, Treatment, work};
 
 use crate::journal::has_reasoning;
 use crate::normalise::{MessageSource, Slot};
@@ -17,7 +17,11 @@ pub(super) struct SlotList {
     /// For each slot its measure, and whether it shows its message unedited.
     infos: Vec<SlotInfo>,
     /// All measures together.
-    pub(super) total: Measure,
+    total: Measure,
+    /// The measures of the system messages.
+    system: Measure,
+    /// The newest slot with a summary of the provider, and the measure of what it ignores for that.
+    ignored: Option<(usize, Measure)>,
     /// The number of slots with outputs at the end, and their measure.
     open_outputs: (usize, Measure),
     /// The number of slots that do not show a message of the log unedited.
@@ -56,6 +60,14 @@ impl SlotList {
         &self.open_outputs.1
     }
 
+    /// All measures together, without what the provider ignores.
+    pub(super) fn total(&self) -> Measure {
+        self.total
+            - self
+                .ignored
+                .map_or_else(Measure::default, |(_, ignored)| ignored)
+    }
+
     /// The first slot for which `before` is false. Slots are in the order of their positions.
     pub(super) fn first_behind(&self, before: impl Fn(&Slot) -> bool) -> usize {
         self.slots.partition_point(before)
@@ -85,8 +97,12 @@ impl SlotList {
         if has_reasoning(&slot.message) {
             self.thoughts.push(at);
         }
+        if slot.message.has_part_with(Treatment::Boundary) {
+            self.ignored = Some((at, self.total - self.system));
+        }
         if slot.message.role == Role::System {
             self.systems.push(at);
+            self.system += known.measure;
         }
         self.total += known.measure;
         self.edited += usize::from(!known.as_it_came);
@@ -102,6 +118,14 @@ impl SlotList {
         let known = self.infos.split_off(at);
         let measure: Measure = known.iter().map(|known| known.measure).sum();
         self.total -= measure;
+        let systems = slots
+            .iter()
+            .zip(&known)
+            .filter(|(slot, _)| slot.message.role == Role::System);
+        self.system -= systems.map(|(_, known)| known.measure).sum();
+        if self.ignored.is_some_and(|(slot, _)| slot >= at) {
+            self.ignored = self.ignored_before(at);
+        }
         self.edited -= known.iter().filter(|known| !known.as_it_came).count();
         truncate_below(&mut self.inserted, at);
         truncate_below(&mut self.thoughts, at);
@@ -146,6 +170,16 @@ impl SlotList {
             as_it_came: false,
         };
         slot.message = message;
+    }
+
+    /// The newest slot before `end` with a summary of the provider, and what it ignores for that.
+    fn ignored_before(&self, end: usize) -> Option<(usize, Measure)> {
+        let slots = self.slots.get(..end)?;
+        let is_boundary = |slot: &Slot| slot.message.has_part_with(Treatment::Boundary);
+        let newest = slots.iter().rposition(is_boundary)?;
+        let infos = slots.iter().zip(&self.infos).take(newest);
+        let said = infos.filter(|(slot, _)| slot.message.role != Role::System);
+        Some((newest, said.map(|(_, known)| known.measure).sum()))
     }
 
     fn outputs_at_end(&self) -> (usize, Measure) {

@@ -145,6 +145,7 @@ impl Run {
                 output,
                 measure: Some(Measure::of_text(&output.text())),
                 observed: false,
+                is_for_program: false,
                 earlier,
                 spill: None,
             };

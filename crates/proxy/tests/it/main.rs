@@ -27,6 +27,8 @@ mod managed;
 mod memory;
 mod own;
 mod passing;
+mod provider_items;
+mod provider_types;
 mod raw_http;
 mod recovery;
 mod reload;

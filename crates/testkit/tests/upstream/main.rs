@@ -11,6 +11,7 @@ mod cache;
 mod client;
 mod faults;
 mod overflow;
+mod provider_items;
 mod rounds;
 mod seals;
 mod sources;

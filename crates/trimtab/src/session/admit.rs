@@ -17,10 +17,24 @@ use crate::admission::{spill_file, store_outputs, tool_of};
 
 impl Session {
     /// Appends a message. Its outputs are stored in full and get their view. Returns its position.
-    pub fn admit(&mut self, mut message: Message) -> Result<usize, SessionError> {
+    pub fn admit(&mut self, message: Message) -> Result<usize, SessionError> {
+        self.admit_with_views(message, true)
+    }
+
+    /// The same for a message that the provider ignores, because a summary of its own follows. It is
+    /// sent as it came.
+    pub fn admit_summarised(&mut self, message: Message) -> Result<usize, SessionError> {
+        self.admit_with_views(message, false)
+    }
+
+    fn admit_with_views(
+        &mut self,
+        mut message: Message,
+        may_shorten: bool,
+    ) -> Result<usize, SessionError> {
         // System messages always stay, so a repeated one is shown only once. The preset that
         // changes nothing does not do that.
-        let fits = self.setup.policy.fit;
+        let fits = self.setup.policy.fit && may_shorten;
         let repeats = fits && self.repeats.is_repeated_system(&self.projection, &message);
         let log = self.projection.log();
         if fits && self.observations.is_observation(log, &message) {
@@ -31,7 +45,11 @@ impl Session {
         store_outputs(store, &self.id, projection, &mut message, named)?;
         // Each long output is measured once; the view and the log use the same measure.
         let texts = measure_plain_outputs(&message);
-        let shown = self.show(&message, &texts);
+        let shown = if may_shorten {
+            self.show(&message, &texts)
+        } else {
+            Vec::new()
+        };
         let mut entry = StoredEntry {
             message,
             shown,
@@ -80,13 +98,16 @@ impl Session {
                 let event = SessionEvent::new(SessionEventKind::Warning, PlanReason::Admission);
                 self.events.push(event.with_note(note));
             }
+            let is_for_program = self.projection.log().is_for_program(&output);
             // The index costs a hash of every output, so it is kept only if the policy uses it.
-            let repeats = Some(&mut self.repeats).filter(|_| self.views.repeats());
+            let repeats = Some(&mut self.repeats);
+            let repeats = repeats.filter(|_| self.views.repeats() && !is_for_program);
             let incoming = IncomingOutput {
                 tool,
                 output: &output,
                 measure: texts.get(&part).copied(),
                 observed: message.meta.kind == Some(MessageKind::Observation),
+                is_for_program,
                 earlier: repeats
                     .and_then(|repeats| repeats.shown_before(&self.projection, &output)),
                 spill: spill.as_ref(),
@@ -94,7 +115,7 @@ impl Session {
             let (view, takes) = self.with_uncalibrated(|conditions| {
                 let weigh = |measure: &Measure| conditions.weigh(measure);
                 // Earlier outputs of this message are not in the projection yet.
-                let used = weigh(self.projection.total()).saturating_add(round);
+                let used = weigh(&self.projection.total()).saturating_add(round);
                 let open = weigh(self.projection.open_outputs()).saturating_add(round);
                 let room = OutputRoom::new(&self.setup.policy, conditions, used, open);
                 let view = incoming_view(&self.views, &incoming, &room, conditions);

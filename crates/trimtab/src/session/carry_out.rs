@@ -255,6 +255,9 @@ impl Session {
         tokens: impl Fn(&Measure) -> u64,
     ) -> Result<Option<Plan>, SessionError> {
         let first_ref = self.first_ref.as_ref().map_or(0, &tokens);
+        // Unlike pins, what belongs to the provider stays even if the window would not fit.
+        let spared = self.projection.log().spare_provider_parts(&plan);
+        let plan = spared.unwrap_or(plan);
         let Some(mut plan) = self.would_shrink_beside_pins(plan, tokens)? else {
             return Ok(None);
         };

@@ -134,6 +134,6 @@ impl Session {
 
     /// The estimated tokens of the window, without building it: a round may be incomplete.
     fn slot_tokens(&self) -> u64 {
-        self.setup.calibration.tokens(self.projection.total())
+        self.setup.calibration.tokens(&self.projection.total())
     }
 }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use memchr::memmem;
 use serde_json::{Map, Value};
-use trimtab_model::{Dialect, Message, Role, Usage};
+use trimtab_model::{Dialect, Message, Part, Role, Usage};
 
 pub use reader::AnswerReader;
 
@@ -80,7 +80,17 @@ pub fn calls_a_tool(dialect: Dialect, body: &[u8]) -> bool {
         Dialect::Responses => &["call_id"],
     };
     may_name(body, names)
-        && WholeAnswer::read(dialect, body).is_some_and(|answer| answer.message.has_calls())
+        && WholeAnswer::read(dialect, body)
+            .is_some_and(|answer| answer.message.has_calls() || has_search(&answer.message))
+}
+
+/// True if a message has a search for tools that the client carries out. The provider gives its own
+/// searches no call id.
+fn has_search(message: &Message) -> bool {
+    message.parts.iter().any(|part| match part {
+        Part::Opaque(part) => part.type_name == "tool_search_call" && part.ids().shared.is_some(),
+        _ => false,
+    })
 }
 
 /// False if a JSON text contains none of the names.

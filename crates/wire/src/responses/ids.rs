@@ -25,11 +25,25 @@ pub fn without_ids(message: &Message) -> Message {
             Part::Text(text) => &mut text.extra,
             Part::Call(call) => &mut call.extra,
             Part::Output(output) => &mut output.extra,
-            Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => continue,
+            Part::Opaque(opaque) => {
+                forget_own_id(&mut opaque.raw);
+                continue;
+            }
+            Part::Reasoning(_) | Part::Media(_) => continue,
         };
         forget(extra);
     }
     message
+}
+
+/// Programs and other entries of the provider are found by their `call_id` as well.
+fn forget_own_id(json: &mut RawJson) {
+    let mut value = json.to_value();
+    let fields = value.as_object_mut();
+    let fields = fields.filter(|fields| fields.contains_key("call_id"));
+    if fields.is_some_and(|fields| fields.remove("id").is_some()) {
+        *json = RawJson::of(&value);
+    }
 }
 
 fn forget(extra: &mut ExtraFields) {

@@ -1,7 +1,10 @@
 //! Reads the entries of Responses input one by one.
 
 use serde_json::value::RawValue;
-use trimtab_model::{Call, ExtraFields, MediaKind, Message, Output, Part, Reasoning, Role, Text};
+use trimtab_model::{
+    Call, ExtraFields, MediaKind, Message, Output, Part, Reasoning, Role, Text, Treatment,
+    treatment,
+};
 
 use super::read::mark_untyped;
 use crate::json::{self, JsonFields, JsonType, ObjectWriter, owned, type_of};
@@ -148,11 +151,16 @@ fn own_call(type_name: &str, fields: &JsonFields<'_>, raw: &RawValue) -> Call {
     call
 }
 
+/// True if an entry of type `type_name` is a call that the client answers.
+pub(super) fn is_call(fields: &JsonFields<'_>, type_name: &str) -> bool {
+    treatment(type_name) == Treatment::Edit && fields.type_of("call_id") == Some(JsonType::Text)
+}
+
 /// True if an entry of type `type_name` answers a call.
 pub(super) fn is_output(fields: &JsonFields<'_>, type_name: &str) -> bool {
     let named = fields.type_of("call_id") == Some(JsonType::Text)
         || (type_name == "local_shell_call_output" && fields.type_of("id") == Some(JsonType::Text));
-    type_name.ends_with("_output") && named
+    type_name.ends_with("_output") && named && treatment(type_name) == Treatment::Edit
 }
 
 /// An output.

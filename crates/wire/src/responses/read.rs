@@ -1,10 +1,10 @@
 //! Reads Responses input.
 
 use serde_json::value::RawValue;
-use trimtab_model::{Message, MessageKind, Part, RawJson, Role};
+use trimtab_model::{Message, MessageKind, Part, RawJson, Role, Treatment, treatment};
 
 use super::item;
-use crate::json::{self, JsonFields, JsonType};
+use crate::json::{self, JsonFields};
 use crate::raw_part;
 use crate::spelling_marks;
 
@@ -54,14 +54,12 @@ impl MessageGatherer {
         match type_name.as_ref() {
             "message" | "" if fields.has("role") => self.message(raw, fields),
             "reasoning" => self.said(vec![item::reasoning(fields, raw)]),
-            "compaction" | "compaction_summary" => self.compaction(&type_name, raw),
+            other if treatment(other) == Treatment::Boundary => self.compaction(other, raw),
             other if item::is_output(&fields, other) => self.output(fields, raw),
-            _ if fields.type_of("call_id") == Some(JsonType::Text) => {
-                self.said(vec![item::call(fields, raw)]);
-            }
+            other if item::is_call(&fields, other) => self.said(vec![item::call(fields, raw)]),
             other if item::is_of_system(&fields) => self.system_item(other, raw),
-            // Unknown entries are mostly calls of the provider's own tools, so they belong to the
-            // answer.
+            // Unknown entries, programs and calls of the provider's own tools. The provider answers
+            // them, so they belong to the answer.
             other => self.said(vec![raw_part::opaque(other, raw)]),
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! It gathers entries into messages exactly like [`crate::responses`]; tests compare the two.
 
-use trimtab_model::{MediaKind, Role};
+use trimtab_model::{MediaKind, Role, Treatment, treatment};
 
 use super::element::{BodyReader, bare, is_list, is_string};
 use super::table::{PartKind, PartSpan};
@@ -51,11 +51,11 @@ pub(super) fn entry(reader: &mut BodyReader<'_>) -> ScanResult<()> {
             said(reader, span, &[part])
         }
         // The provider's own summary of earlier items. It belongs to no answer of the model.
-        "compaction" | "compaction_summary" => {
+        other if treatment(other) == Treatment::Boundary => {
             alone(reader, span, Role::User, bare(PartKind::Opaque, span))
         }
         other if is_output(reader, &fields, other) => output(reader, span, &fields),
-        _ if is_string(reader.text, fields.call_id) => {
+        other if is_call(reader, &fields, other) => {
             let call = PartSpan {
                 kind: PartKind::Call,
                 span,
@@ -188,11 +188,15 @@ fn reasoning(reader: &BodyReader<'_>, span: Span, fields: &ResponsesItemFields) 
     }
 }
 
+fn is_call(reader: &BodyReader<'_>, fields: &ResponsesItemFields, type_name: &str) -> bool {
+    treatment(type_name) == Treatment::Edit && is_string(reader.text, fields.call_id)
+}
+
 fn is_output(reader: &BodyReader<'_>, fields: &ResponsesItemFields, type_name: &str) -> bool {
     let named = is_string(reader.text, fields.call_id)
         // This type names its call by `id`.
         || (type_name == "local_shell_call_output" && is_string(reader.text, fields.id));
-    type_name.ends_with("_output") && named
+    type_name.ends_with("_output") && named && treatment(type_name) == Treatment::Edit
 }
 
 fn output(reader: &mut BodyReader<'_>, span: Span, fields: &ResponsesItemFields) -> ScanResult<()> {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use serde_json::value::RawValue;
-use trimtab_model::{Dialect, Message, Role};
+use trimtab_model::{Dialect, Message, Role, Treatment, treatment};
 
 use super::request::RequestFields;
 use super::table::{EntrySpan, PartSpan};
@@ -92,6 +92,25 @@ impl<'a> BodyScan<'a> {
         };
         let range = start(listed)..start(listed.saturating_add(1));
         parts.get(range).unwrap_or_default()
+    }
+
+    /// The newest message from `first` on with a summary of the provider, which ignores everything
+    /// in front of it.
+    pub fn newest_boundary(&self, first: usize) -> Option<usize> {
+        (first..self.len()).rev().find(|message| {
+            let mut parts = self.parts(*message).iter();
+            parts.any(|part| self.is_boundary(part))
+        })
+    }
+
+    /// True for a summary of the provider.
+    pub(crate) fn is_boundary(&self, part: &PartSpan) -> bool {
+        if part.kind != PartKind::Opaque {
+            return false;
+        }
+        let picked = pick(self.json(part.span), ["type"]);
+        let type_name = picked.and_then(|[type_name]| unquoted(type_name?));
+        type_name.is_some_and(|name| treatment(&name) == Treatment::Boundary)
     }
 
     /// The name of the called tool.

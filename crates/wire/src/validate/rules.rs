@@ -58,10 +58,17 @@ impl<'s, 'a> BodyValidator<'s, 'a> {
             return;
         }
         let first = !std::mem::replace(&mut self.begun, true);
-        if first && role != Role::User && in_messages {
-            // The provider requires a user message first, apart from such directives.
+        if first && role != Role::User && in_messages && !self.is_compacted(message) {
+            // The provider requires a user message first, apart from such directives and its own
+            // summary.
             self.fault(RequestRule::UserNotFirst);
         }
+    }
+
+    /// True for a message that begins with a summary of the provider.
+    fn is_compacted(&self, message: usize) -> bool {
+        let first = self.scan.parts(message).first();
+        first.is_some_and(|part| self.scan.is_boundary(part))
     }
 
     /// True if no output of the previous round can follow any more.
@@ -146,24 +153,14 @@ impl<'s, 'a> BodyValidator<'s, 'a> {
         if self.scan.dialect() != Dialect::Chat {
             self.ids.insert(id.clone());
         }
-        let answer = if self.needs_no_output(part) {
+        // A call in the legacy field may stay open.
+        let answer = if self.is_legacy(part) {
             CallAnswer::Optional
         } else {
             CallAnswer::Missing
         };
         self.answers.insert(id.clone(), answer);
         self.calls.push(id);
-    }
-
-    /// A call in the legacy field may stay open, and so may a search for tools, which the provider
-    /// runs itself.
-    fn needs_no_output(&self, part: &PartSpan) -> bool {
-        let searches = || {
-            self.scan
-                .call_name(part)
-                .is_some_and(|name| name == "tool_search")
-        };
-        self.is_legacy(part) || (self.scan.dialect() == Dialect::Responses && searches())
     }
 
     fn id(&self, part: &PartSpan) -> String {

@@ -204,7 +204,7 @@ impl<'s, 'a> Reductions<'s, 'a> {
         // Newest first, so that the budgets go to the newest.
         for (index, segment) in old.iter().rev() {
             let stays = match segment.kind {
-                SegmentKind::System | SegmentKind::Task | SegmentKind::Inserted => true,
+                SegmentKind::Kept | SegmentKind::Task | SegmentKind::Inserted => true,
                 SegmentKind::User if Some(*index) == question => true,
                 SegmentKind::User => within(&mut users, segment.tokens),
                 SegmentKind::Round => {

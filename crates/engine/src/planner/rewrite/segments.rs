@@ -16,8 +16,8 @@ use crate::planner::ConversationState;
 /// The kind of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SegmentKind {
-    /// Instructions; they always stay.
-    System,
+    /// Instructions, and what the provider must see; they always stay.
+    Kept,
     /// User messages before the first answer; they always stay.
     Task,
     /// Other user messages.
@@ -39,7 +39,18 @@ pub(super) struct Segment {
     pub(super) tokens: u64,
 }
 
-/// One output in a window.
+impl Segment {
+    /// Marks the segment as kept if it has a message that no plan hides.
+    fn keep_what_stays(&mut self, slots: &[Slot], log: &Log) {
+        let slots = slots.get(self.start..self.end).unwrap_or_default();
+        let mut positions = slots.iter().filter_map(|slot| slot.source.in_log());
+        if positions.any(|at| log.stays(at)) {
+            self.kind = SegmentKind::Kept;
+        }
+    }
+}
+
+/// One output in a window that may be shortened.
 #[derive(Clone, Debug)]
 pub(super) struct SurveyedOutput<'a> {
     pub(super) slot: usize,
@@ -68,12 +79,15 @@ impl<'a> WindowSurvey<'a> {
         let pairing = rounds::pair(slots);
         // Archived messages are not sent, so they cost nothing.
         let weigh = |(number, slot): (usize, &Slot)| {
-            let measure = conversation.projection.measure_of_slot(number);
+            let measure = conversation.measure_of_slot(number);
             let sent = measure.filter(|_| slot.message.agent_visible());
             sent.map_or(0, |measure| conversation.call.weigh(&measure))
         };
         let tokens: Vec<u64> = slots.iter().enumerate().map(weigh).collect();
-        let segments = segments(slots, &pairing, &tokens, conversation.opening);
+        let mut segments = segments(slots, &pairing, &tokens, conversation.opening);
+        for segment in &mut segments {
+            segment.keep_what_stays(slots, log);
+        }
         let answered = pairing.outputs.iter();
         let answered =
             answered.filter_map(|(place, answer)| Some((*place, pairing.call_of(slots, *answer)?)));
@@ -85,7 +99,8 @@ impl<'a> WindowSurvey<'a> {
             };
             // In the order of slots and parts: `outputs_of` finds the outputs of a segment by
             // binary search.
-            for (part, output) in outputs_of(&slot.message) {
+            let outputs_here = outputs_of(&slot.message);
+            for (part, output) in outputs_here.filter(|(part, _)| !log.is_whole(position, *part)) {
                 let measure = match slot.message.parts.get(part) {
                     Some(shown @ Part::Output(_)) => Measure::of_parts(slice::from_ref(shown)),
                     _ => Measure::of_text(&output.text()),
@@ -116,7 +131,7 @@ impl<'a> WindowSurvey<'a> {
             let segments = self.segments.iter().filter(|segment| segment.kind == piece);
             segments.map(|segment| segment.tokens).sum()
         };
-        sum(SegmentKind::System) + sum(SegmentKind::Task) + sum(SegmentKind::User).min(users)
+        sum(SegmentKind::Kept) + sum(SegmentKind::Task) + sum(SegmentKind::User).min(users)
     }
 
     /// The outputs of a segment, each with its index among all outputs.
@@ -187,7 +202,7 @@ fn segments(slots: &[Slot], pairing: &Pairing, tokens: &[u64], opening: usize) -
 fn segment_kind(slot: &Slot, opening: usize) -> SegmentKind {
     match slot.source {
         MessageSource::Inserted(_) => SegmentKind::Inserted,
-        MessageSource::Log(_) if slot.message.role == Role::System => SegmentKind::System,
+        MessageSource::Log(_) if slot.message.role == Role::System => SegmentKind::Kept,
         MessageSource::Log(at) if slot.message.is_real_user() && at < opening => SegmentKind::Task,
         MessageSource::Log(_) if slot.message.is_real_user() => SegmentKind::User,
         MessageSource::Log(_) => SegmentKind::Round,

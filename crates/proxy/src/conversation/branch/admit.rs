@@ -20,6 +20,7 @@ impl Branch {
     ) -> Result<(), BranchError> {
         self.body_bytes = scan.body().len();
         let known = self.message_map.fingerprints.len();
+        let summarised = scan.newest_boundary(known).unwrap_or_default();
         for (at, message) in (known..).zip(scan.messages(known)) {
             let unread = || BranchError::Mismatch(format!("message {at} cannot be read"));
             let fingerprint = chain.get(at).ok_or_else(unread)?;
@@ -43,7 +44,11 @@ impl Branch {
                         hidden_rounds::restore_provider_message(message, &said, pending.as_ref());
                 }
             }
-            let place = self.session.admit(message)?;
+            let place = if at < summarised {
+                self.session.admit_summarised(message)?
+            } else {
+                self.session.admit(message)?
+            };
             let projection = self.session.projection();
             let admitted = || projection.measure(place).copied().unwrap_or_default();
             self.received_measure += came.unwrap_or_else(admitted);

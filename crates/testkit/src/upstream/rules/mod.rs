@@ -5,6 +5,8 @@
 
 mod chat;
 mod messages;
+mod programs;
+mod provider_blocks;
 mod responses;
 mod tools;
 
@@ -43,6 +45,8 @@ pub(super) fn judge(
         Dialect::Messages => messages::judge(body, received, prefill),
     };
     broken.extend(tools::judge(body, scan.dialect()));
+    broken.extend(programs::judge(body, scan.dialect()));
+    broken.extend(provider_blocks::judge(body, scan.dialect()));
     let faults = validate(scan);
     for fault in &faults {
         let open = faults.iter().filter(|other| other.entry == fault.entry);
