@@ -118,6 +118,11 @@ impl Exchange {
         record.plans.append(&mut self.outgoing.plans);
         let managed = &self.managed;
         record.model.clone_from(&managed.model);
+        if managed.model_limits.is_assumed
+            && let Some(model) = &managed.model_limits.model
+        {
+            record.assumed_model.clone_from(&model.id);
+        }
         record.upstream.clone_from(&managed.route.upstream.name);
         record.session.clone_from(&managed.session);
         managed

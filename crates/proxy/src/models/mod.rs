@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use trimtab_model::estimate::Calibration;
 use trimtab_store::Store;
-use trimtab_wire::catalogue::{Catalogue, ModelInfo};
+use trimtab_wire::catalogue::{Catalogue, ModelInfo, ModelMatch};
 
 use crate::config::ModelRule;
 use catalogue_lookups::CatalogueLookups;
@@ -30,6 +30,8 @@ pub(crate) struct KnownModel {
     pub(crate) window: Option<u64>,
     /// The entry of the catalogue.
     pub(crate) model: Option<ModelInfo>,
+    /// True if the model is not known, and the entry is that of a similar one.
+    pub(crate) is_assumed: bool,
 }
 
 /// An upstream and a model there.
@@ -61,12 +63,16 @@ impl ModelTable {
             [learned.window, learned.cut, learned.refused]
         });
         let set = rule.and_then(|rule| rule.window);
-        let window = set.or(found.as_ref().map(ModelInfo::call_limit));
+        let known = found.as_ref().map(|found| found.model.call_limit());
+        let window = set.or(known);
         KnownModel {
             // The smallest figure counts. A window that is too large costs a refused request; one
             // that is too small only shortens the window a little earlier.
             window: learned.into_iter().chain([window]).flatten().min(),
-            model: found,
+            is_assumed: found
+                .as_ref()
+                .is_some_and(|found| found.matched == ModelMatch::Assumed),
+            model: found.map(|found| found.model),
         }
     }
 

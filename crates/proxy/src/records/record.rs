@@ -113,6 +113,9 @@ pub struct Record {
     pub dialect: Option<Dialect>,
     /// The requested model; the beginning of a very long name.
     pub model: String,
+    /// The known model that the requested one is assumed to be like, if it is not known itself.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub assumed_model: String,
     /// Its session; empty if it has none.
     pub session: String,
     /// Its client session, which contains the sessions of all branches.

@@ -196,7 +196,7 @@ impl Savings {
 
     /// The model of that name, if its price is known.
     pub(crate) fn priced(&mut self, name: &str) -> Option<ModelInfo> {
-        let found = self.catalogue.find(name)?;
+        let found = self.catalogue.find(name)?.model;
         Some(found).filter(|model| model.prices.is_some())
     }
 }
