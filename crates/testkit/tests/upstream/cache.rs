@@ -142,7 +142,7 @@ async fn what_is_written_for_an_hour_is_counted_apart() {
 #[tokio::test]
 async fn deferred_tools_are_no_part_of_the_cached_prompt() {
     let (_upstream, client) = start(UpstreamOptions::default()).await;
-    let mut talk = Talk::new(Dialect::Messages, &long(1));
+    let mut talk = Talk::new(Dialect::Messages, &long(1)).streaming();
     let tool = |name: &str| {
         json!({"name": name, "description": long(1), "input_schema": {"type": "object"},
             "defer_loading": true})

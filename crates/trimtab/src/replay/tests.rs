@@ -6,7 +6,7 @@ use trimtab_engine::policy::{PRESETS, Policy};
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Call, Message, Role};
 
-use super::bill::USUAL;
+use super::bill::{self, USUAL};
 use super::managed::ManagedSession;
 use super::manager::{ManagerError, SentWindow, ShownRef, WindowManager};
 use super::needs::{NeedKind, identifiers, needs};
