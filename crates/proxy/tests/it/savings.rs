@@ -80,7 +80,7 @@ async fn provider() -> Upstream {
 /// A client with large outputs.
 async fn converse(url: &str, marks: Marks, ttl: Option<&str>, stream: bool) {
     let mut talk = Talk::new(Dialect::Messages, "read all the parts");
-    talk.model = MODEL.to_owned();
+    MODEL.clone_into(&mut talk.model);
     talk.stream = stream;
     for call in 0..CALLS {
         let mut body: Value = serde_json::from_str(&talk.body()).unwrap();
