@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use trimtab::replay::ReplaySettings;
 use trimtab::replay::bill::USUAL;
+use trimtab_model::estimate::Measure;
 use trimtab_wire::catalogue::{Catalogue, ModelInfo};
 use trimtab_wire::transcript::Conversation;
 
@@ -56,7 +57,11 @@ impl RecordedModels {
 
     /// The conditions of a replay of one conversation.
     pub fn settings(&mut self, conversation: &Conversation) -> ReplaySettings {
-        settings(self.window(conversation), self.model(conversation))
+        let tools = conversation.tools.iter();
+        ReplaySettings {
+            tools: tools.map(|tool| Measure::of_text(tool.as_str())).sum(),
+            ..settings(self.window(conversation), self.model(conversation))
+        }
     }
 
     fn model(&mut self, conversation: &Conversation) -> Option<ModelInfo> {

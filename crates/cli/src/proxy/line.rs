@@ -80,6 +80,9 @@ fn action_text(record: &Record) -> String {
     if !record.repairs.is_empty() {
         let _ = write!(text, ", repaired {}", record.repairs);
     }
+    if !record.assumed_model.is_empty() {
+        let _ = write!(text, ", taken for {}", record.assumed_model);
+    }
     if record.cut {
         text.push_str(", cut off");
     }

@@ -240,6 +240,7 @@ fn used(total: u64) -> Usage {
         cache_creation: 300,
         cache_read: 600,
         output: 100,
+        ..Usage::default()
     }
 }
 

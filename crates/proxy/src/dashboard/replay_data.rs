@@ -26,9 +26,10 @@ pub(super) fn replay(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
         dialect: setup.dialect,
         prices: setup.prices.unwrap_or(USUAL),
         tiers: setup.tiers,
+        tools: setup.tools,
         ..ReplaySettings::new(setup.limits.window.unwrap_or(USUAL_WINDOW))
     };
-    let played = replayed_film(&log, policy.as_ref().clone(), &settings, setup.tools);
+    let played = replayed_film(&log, policy.as_ref().clone(), &settings);
     let (film, report) = played.map_err(|error| ApiProblem::bad(error.to_string()))?;
     to_json(&json!({
         "preset": name,

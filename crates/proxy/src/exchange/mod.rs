@@ -131,6 +131,11 @@ impl Exchange {
         record.plans.append(&mut self.outgoing.plans);
         let managed = &self.managed;
         record.model.clone_from(&managed.model);
+        if managed.model_limits.is_assumed
+            && let Some(model) = &managed.model_limits.model
+        {
+            record.assumed_model.clone_from(&model.id);
+        }
         record.upstream.clone_from(&managed.route.upstream.name);
         record.session.clone_from(&managed.session);
         managed
@@ -138,6 +143,7 @@ impl Exchange {
             .name()
             .clone_into(&mut record.client_session);
         record.sent_before_measures = managed.sent_before;
+        record.marked_measures = managed.marked;
         record.window = managed.model_limits.window.unwrap_or_default();
         record.set_sizes(self.outgoing.sizes);
         // The client's own body was sent. Only observing reports what would have been saved.
@@ -206,8 +212,7 @@ impl Exchange {
     fn note_sent(&self) {
         let managed = &self.managed;
         let sent = self.edited().unwrap_or(&managed.job.body);
-        let model = managed.model_limits.model.as_ref();
-        let lifetime = model.and_then(|model| model.cache.lifetime);
+        let lifetime = managed.asked_cache.lifetime;
         managed.job.shared.history.note_sent(SentNote {
             session: managed.session.clone(),
             body: sent.clone(),

@@ -73,24 +73,22 @@ impl CallPair {
             byte: (is_changed || self.was_planned).then_some(common),
             tokens: lost,
             kept: now.cache_read,
-            cost: model.and_then(|model| extra_cost(model, lost, now.cache_creation > 0)),
+            cost: model.and_then(|model| extra_cost(model, lost, &now)),
         })
     }
 }
 
-/// The extra cost of sending tokens that could have been read from the cache. `writes` is true if
-/// the provider writes them to its cache.
-pub(super) fn extra_cost(model: &ModelInfo, tokens: u64, writes: bool) -> Option<f64> {
-    let sent = if writes {
-        Usage {
-            cache_creation: tokens,
-            ..Usage::default()
-        }
-    } else {
-        Usage {
-            input: tokens,
-            ..Usage::default()
-        }
+/// The extra cost of sending tokens that could have been read from the cache, if they are billed
+/// as most of the new tokens of `like`.
+pub(super) fn extra_cost(model: &ModelInfo, tokens: u64, like: &Usage) -> Option<f64> {
+    let is_written = like.cache_creation > 0;
+    let is_long = like.cache_creation_long > like.cache_creation / 2;
+    let all_if = |applies: bool| if applies { tokens } else { 0 };
+    let sent = Usage {
+        input: all_if(!is_written),
+        cache_creation: all_if(is_written),
+        cache_creation_long: all_if(is_long),
+        ..Usage::default()
     };
     let read = Usage {
         cache_read: tokens,

@@ -276,7 +276,14 @@ impl SessionCalls {
     /// The extra cost of the next call if the cache has expired.
     fn cold_cost(&self, model: Option<&ModelInfo>) -> Option<f64> {
         let model = model.filter(|_| self.entry.cache_ms > 0)?;
-        extra_cost(model, self.last_usage?.prompt(), true)
+        let lifetime = model.cache.long_lifetime;
+        let is_long = lifetime.is_some_and(|long| long.as_millis() <= self.entry.cache_ms.into());
+        let written = Usage {
+            cache_creation: 1,
+            cache_creation_long: u64::from(is_long),
+            ..Usage::default()
+        };
+        extra_cost(model, self.last_usage?.prompt(), &written)
     }
 
     fn add_call(

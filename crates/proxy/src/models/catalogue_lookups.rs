@@ -1,7 +1,7 @@
 //! A catalogue that remembers what it found.
 
 use hashlink::LruCache;
-use trimtab_wire::catalogue::{Catalogue, ModelInfo};
+use trimtab_wire::catalogue::{Catalogue, FoundModel};
 
 use super::learned::{MODELS, NAME};
 
@@ -9,7 +9,7 @@ use super::learned::{MODELS, NAME};
 /// name also compares it with all of them, which takes a millisecond.
 pub(crate) struct CatalogueLookups {
     catalogue: Catalogue,
-    found: LruCache<String, Option<ModelInfo>>,
+    found: LruCache<String, Option<FoundModel>>,
 }
 
 impl CatalogueLookups {
@@ -21,7 +21,7 @@ impl CatalogueLookups {
     }
 
     /// The model of that name.
-    pub(crate) fn find(&mut self, model: &str) -> Option<ModelInfo> {
+    pub(crate) fn find(&mut self, model: &str) -> Option<FoundModel> {
         // A body can have a name of megabytes, which must not stay in memory.
         if model.len() > NAME {
             return None;
@@ -29,7 +29,7 @@ impl CatalogueLookups {
         if let Some(found) = self.found.get(model) {
             return found.clone();
         }
-        let found = self.catalogue.find(model).ok().map(|found| found.model);
+        let found = self.catalogue.find(model).ok();
         self.found.insert(model.to_owned(), found.clone());
         found
     }

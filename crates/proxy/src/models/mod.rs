@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use trimtab_model::estimate::Calibration;
 use trimtab_store::Store;
-use trimtab_wire::catalogue::{Catalogue, ModelInfo};
+use trimtab_wire::catalogue::{Catalogue, ModelInfo, ModelMatch};
 
 use crate::config::ModelRule;
 use catalogue_lookups::CatalogueLookups;
@@ -36,6 +36,8 @@ pub(crate) struct KnownModel {
     pub(crate) bound_reasoning: Option<bool>,
     /// True if the upstream rejected the setting that drops such reasoning.
     pub(crate) no_block_binding: bool,
+    /// True if the model is not known, and the entry is that of a similar one.
+    pub(crate) is_assumed: bool,
 }
 
 /// An upstream and a model there.
@@ -66,7 +68,8 @@ impl ModelTable {
         let learned = learned.cloned().unwrap_or_default();
         let windows = [learned.window, learned.cut, learned.refused];
         let set = rule.and_then(|rule| rule.window);
-        let window = set.or(found.as_ref().map(ModelInfo::call_limit));
+        let known = found.as_ref().map(|found| found.model.call_limit());
+        let window = set.or(known);
         KnownModel {
             // The smallest figure counts. A window that is too large costs a refused request; one
             // that is too small only shortens the window a little earlier.
@@ -74,10 +77,13 @@ impl ModelTable {
             bound_reasoning: if learned.bound_reasoning {
                 Some(true)
             } else {
-                found.as_ref().map(|model| model.rules.bound_reasoning)
+                found.as_ref().map(|found| found.model.rules.bound_reasoning)
             },
             no_block_binding: learned.no_block_binding,
-            model: found,
+            is_assumed: found
+                .as_ref()
+                .is_some_and(|found| found.matched == ModelMatch::Assumed),
+            model: found.map(|found| found.model),
         }
     }
 

@@ -85,6 +85,16 @@ pub struct SentBefore<T> {
     pub sometime: T,
 }
 
+/// The parts of an original prompt that the client's cache markers cover. A provider that caches by
+/// markers keeps nothing else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MarkedParts<T> {
+    /// The part up to the last marker.
+    pub all: T,
+    /// The part up to the last marker that asks for the long lifetime.
+    pub long: T,
+}
+
 /// The record of one request. It contains no header, no body and no key.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Record {
@@ -113,6 +123,9 @@ pub struct Record {
     pub dialect: Option<Dialect>,
     /// The requested model; the beginning of a very long name.
     pub model: String,
+    /// The known model that the requested one is assumed to be like, if it is not known itself.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub assumed_model: String,
     /// Its session; empty if it has none.
     pub session: String,
     /// Its client session, which contains the sessions of all branches.
@@ -145,6 +158,13 @@ pub struct Record {
     /// The same in tokens, as the provider counts them.
     #[serde(skip)]
     pub sent_before: SentBefore<u64>,
+    /// The parts of the original prompt that the client's cache markers cover; none if the model
+    /// caches without markers.
+    #[serde(skip)]
+    pub marked_measures: Option<MarkedParts<Measure>>,
+    /// The same in tokens, as the provider counts them.
+    #[serde(skip)]
+    pub marked: Option<MarkedParts<u64>>,
     /// The model's window in tokens; 0 if unknown.
     pub window: u64,
     /// The reported usage.
@@ -231,21 +251,26 @@ impl Record {
 }
 
 impl Record {
-    /// The tokens of what the client sent before, as the provider counts the original prompt.
-    fn sent_before_tokens(&self, fits: &TokenFits) -> SentBefore<u64> {
+    /// Converts parts of the original prompt to tokens, as the provider counts that prompt.
+    fn set_part_tokens(&mut self, fits: &TokenFits) {
         let (came, whole) = (self.measures.0, self.saved.without + self.beyond_window);
         let tokens = |part: Measure| {
             if part == Measure::default() {
                 return 0;
             }
-            // Only what is new is scaled, because the whole prompt is known better.
-            let new = fits.tokens(&self.session, &(came - part));
-            whole.saturating_sub(u64::try_from(new).unwrap_or(0))
+            // Only the rest is scaled, because the whole prompt is known better.
+            let rest = fits.tokens(&self.session, &(came - part));
+            whole.saturating_sub(u64::try_from(rest).unwrap_or(0))
         };
-        SentBefore {
+        let sent_before = SentBefore {
             recently: tokens(self.sent_before_measures.recently),
             sometime: tokens(self.sent_before_measures.sometime),
-        }
+        };
+        self.marked = self.marked_measures.map(|marked| MarkedParts {
+            all: tokens(marked.all),
+            long: tokens(marked.long),
+        });
+        self.sent_before = sent_before;
     }
 }
 
@@ -348,7 +373,7 @@ impl Recorder {
         // figures.
         if let Ok(mut fits) = self.fits.lock() {
             (record.saved, record.beyond_window) = record.saved_tokens(&mut fits);
-            record.sent_before = record.sent_before_tokens(&fits);
+            record.set_part_tokens(&fits);
         }
         self.with(|report| add(report, &record));
         self.audit.request(&record);

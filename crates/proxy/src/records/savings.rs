@@ -3,9 +3,11 @@
 //! Tokens are the sum of `Record::saved`. Money compares the provider's reported usage with the
 //! estimated cost of the original prompts, both at the catalogue's prices. The comparison favours
 //! the original prompts: if the provider's cache is in use at all, everything that a client sent
-//! before counts as cached, in whichever branch of its session. A call that would not have fit the window counts as a full window, in
-//! tokens and in money: what is new in it as new, the rest as cached. The money against a model
-//! with the same prices, whose window holds everything, is a figure of its own.
+//! before counts as cached, in whichever branch of its session. Where a model caches by markers,
+//! only what the client's own markers cover counts as written or read. A call that would not have
+//! fit the window counts as a full window, in tokens and in money: what is new in it as new, the
+//! rest as cached. The money against a model with the same prices, whose window holds everything,
+//! is a figure of its own.
 
 use std::collections::HashSet;
 
@@ -69,6 +71,17 @@ pub struct CallMoney {
     pub saved_unbounded: f64,
 }
 
+/// What the provider's cache would have done with an original prompt, in tokens from its front.
+#[derive(Clone, Copy)]
+struct OriginalCache {
+    /// The part that would have been read.
+    read: u64,
+    /// The part that would have been in the cache after the call.
+    kept: u64,
+    /// The part that would have been written for the long lifetime, unless it was read.
+    kept_long: u64,
+}
+
 /// The usage that an original request would have had.
 #[derive(Clone, Copy)]
 struct OriginalUsage {
@@ -123,7 +136,8 @@ impl Savings {
         let cost = |usage: &Usage| model.cost(usage).unwrap_or_default().dollars();
         let caches = self.note_cache_use(record, &usage);
         let original = if record.action == RecordAction::Edited {
-            OriginalUsage::of_edited(record, &usage, caches)
+            let minimum = model.cache.minimum.unwrap_or(0);
+            OriginalUsage::of_edited(record, &usage, &OriginalCache::of(record, caches, minimum))
         } else {
             OriginalUsage::of_unchanged(usage)
         };
@@ -182,44 +196,67 @@ impl Savings {
 
     /// The model of that name, if its price is known.
     pub(crate) fn priced(&mut self, name: &str) -> Option<ModelInfo> {
-        let found = self.catalogue.find(name)?;
+        let found = self.catalogue.find(name)?.model;
         Some(found).filter(|model| model.prices.is_some())
     }
 }
 
-impl OriginalUsage {
-    /// Estimates the usage that the original of an edited request would have had. `caches` is true
-    /// if the client session uses the provider's cache.
-    fn of_edited(record: &Record, usage: &Usage, caches: bool) -> Self {
+impl OriginalCache {
+    /// `caches` is true if the client session uses the provider's cache, which keeps no prefix
+    /// below `minimum` tokens.
+    fn of(record: &Record, caches: bool, minimum: u64) -> Self {
         let before = record.saved.without + record.beyond_window;
-        let recently = if caches {
-            record.sent_before.recently
-        } else {
-            0
-        };
+        let usage = record.usage.unwrap_or_default();
+        // A provider that caches without being asked does so for the original prompt as well.
+        let marked = record.marked.filter(|marked| marked.all > 0 || !caches);
+        let known = marked.is_some() || caches;
+        let recently = record.sent_before.recently;
         // On the first call since a restart, hits show that the conversation was sent not long ago.
         // They must be most of the prompt: other conversations have the same instructions. Later
         // calls hit what the calls before them sent.
-        let is_first = record.sent_before.recently == 0;
-        let is_warm = is_first && usage.cache_read > usage.prompt() / 2;
-        let sometime = if is_warm {
-            record.sent_before.sometime
-        } else {
-            0
-        };
+        let is_warm = recently == 0 && usage.cache_read > usage.prompt() / 2;
+        let sent = [
+            Some(recently).filter(|_| known),
+            Some(record.sent_before.sometime).filter(|_| is_warm),
+        ];
         // Tokens that hit the cache now would also have hit it without the proxy.
-        let hits = recently.max(sometime).max(usage.cache_read);
-        let fresh = before.saturating_sub(hits);
-        // If the client writes to the cache now, it would have written this part too.
-        let writes = usage.cache_creation > 0;
+        let sent = sent.into_iter().flatten().fold(usage.cache_read, u64::max);
+        let Some(marked) = marked else {
+            // If the provider bills writes now, it would have billed them for this part too.
+            let writes = usage.cache_creation > 0;
+            return Self {
+                read: sent,
+                kept: if writes { before } else { sent },
+                kept_long: 0,
+            };
+        };
+        let large = |tokens: u64| if tokens < minimum { 0 } else { tokens };
+        let kept = large(marked.all.min(before));
+        Self {
+            read: large(sent.min(kept)),
+            kept,
+            kept_long: marked.long.min(kept),
+        }
+    }
+}
+
+impl OriginalUsage {
+    /// Estimates the usage that the original of an edited request would have had.
+    fn of_edited(record: &Record, usage: &Usage, cache: &OriginalCache) -> Self {
+        let before = record.saved.without + record.beyond_window;
         let usage_of = |prompt: u64| {
             // Whatever had to be left out of a full window, it was not what is new.
-            let fresh = fresh.min(prompt);
+            let input = before
+                .saturating_sub(cache.kept.max(cache.read))
+                .min(prompt);
+            let written = cache.kept.saturating_sub(cache.read).min(prompt - input);
+            let long = cache.kept_long.saturating_sub(cache.read);
             Usage {
-                input: if writes { 0 } else { fresh },
-                cache_creation: if writes { fresh } else { 0 },
-                cache_read: prompt - fresh,
-                output: usage.output,
+                input,
+                cache_creation: written,
+                cache_creation_long: long.min(written),
+                cache_read: prompt - input - written,
+                ..*usage
             }
         };
         Self {

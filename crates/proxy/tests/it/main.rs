@@ -37,6 +37,7 @@ mod replayed;
 mod request_headers;
 mod restarts;
 mod retrieval;
+mod savings;
 mod shapes;
 mod shapes_chat;
 mod shapes_messages;

@@ -36,6 +36,8 @@ pub(super) struct CachedTokens {
     pub(super) read: u64,
     /// Written to it; only counted where the provider reports it.
     pub(super) written: u64,
+    /// The part of `written` that a marker asked to keep for the long lifetime.
+    pub(super) written_long: u64,
 }
 
 /// Canonical bytes that are compared at once.
@@ -81,10 +83,11 @@ impl PromptCacheRules {
         let front = prompt.bytes.get(..end).unwrap_or_default();
         let known = written.see(model, front);
         let read = self.tokens(tokens, known, total);
-        let all = self.tokens(tokens, end, total);
+        let written_to = |end: usize| self.tokens(tokens, end, total).saturating_sub(read);
         CachedTokens {
             read,
-            written: all.saturating_sub(read),
+            written: written_to(end),
+            written_long: written_to(prompt.marked_long.unwrap_or(0)),
         }
     }
 

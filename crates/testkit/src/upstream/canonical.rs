@@ -15,6 +15,8 @@ pub(super) struct CanonicalPrompt {
     pub(super) bytes: Vec<u8>,
     /// Where the last part with a cache marker ends.
     pub(super) marked: Option<usize>,
+    /// The same for markers that ask for the long lifetime.
+    pub(super) marked_long: Option<usize>,
     /// The sealed thoughts in it.
     pub(super) claims: Vec<SealClaim>,
     /// Digest of everything but thoughts. They do not count: a provider takes old ones out
@@ -37,6 +39,7 @@ pub(super) struct SealClaim {
 struct CanonicalWriter {
     bytes: Vec<u8>,
     marked: Option<usize>,
+    marked_long: Option<usize>,
     claims: Vec<SealClaim>,
     hasher: Hasher,
 }
@@ -45,7 +48,7 @@ impl CanonicalPrompt {
     /// The canonical form of `body`.
     pub(super) fn new(body: &Value, dialect: Dialect) -> Self {
         let mut writer = CanonicalWriter::default();
-        writer.units("tools", body.get("tools"));
+        writer.tools(body.get("tools"));
         match dialect {
             Dialect::Chat => writer.units("", body.get("messages")),
             Dialect::Responses => {
@@ -57,10 +60,13 @@ impl CanonicalPrompt {
             }
             Dialect::Messages => writer.messages(body),
         }
+        // A marker of the whole request stands for one at its end.
+        writer.mark(body);
         let digest = writer.hasher.finalize();
         Self {
             bytes: writer.bytes,
             marked: writer.marked,
+            marked_long: writer.marked_long,
             claims: writer.claims,
             digest,
         }
@@ -96,6 +102,27 @@ impl CanonicalWriter {
         self.unit(role, &part, String::new);
     }
 
+    /// The definitions that the model sees from the start: a deferred one enters the prompt only
+    /// where it is found.
+    fn tools(&mut self, list: Option<&Value>) {
+        for tool in list.and_then(Value::as_array).into_iter().flatten() {
+            if tool.get("defer_loading") != Some(&Value::Bool(true)) {
+                self.unit("tools", tool, String::new);
+            }
+        }
+    }
+
+    /// Notes the marker of `value`, which ends here.
+    fn mark(&mut self, value: &Value) {
+        let markers = MARKERS.iter().filter_map(|name| value.get(name));
+        for marker in markers.filter(|marker| !marker.is_null()) {
+            self.marked = Some(self.bytes.len());
+            if marker.get("ttl").and_then(Value::as_str) == Some("1h") {
+                self.marked_long = self.marked;
+            }
+        }
+    }
+
     fn units(&mut self, role: &str, list: Option<&Value>) {
         for value in list.and_then(Value::as_array).into_iter().flatten() {
             let id = value.get("id").and_then(Value::as_str).unwrap_or_default();
@@ -108,12 +135,7 @@ impl CanonicalWriter {
         self.bytes.extend_from_slice(role.as_bytes());
         write(value, &mut self.bytes);
         self.bytes.push(b'\n');
-        if MARKERS
-            .iter()
-            .any(|name| value.get(name).is_some_and(|marker| !marker.is_null()))
-        {
-            self.marked = Some(self.bytes.len());
-        }
+        self.mark(value);
         if let Some((thought, seal)) = reasoning(value) {
             if let Some(seal) = seal {
                 let before = self.hasher.finalize();

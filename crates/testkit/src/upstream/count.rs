@@ -45,7 +45,9 @@ impl Count {
             input: prompt - cache_read - cache_creation,
             cache_read,
             cache_creation,
+            cache_creation_long: cached.written_long.min(cache_creation),
             output: self.reply(reply),
+            ..Usage::default()
         })
     }
 

@@ -71,7 +71,10 @@ impl JudgedPrompt {
         let cached = if cache.by_markers && dialect == Dialect::Messages {
             cache.marked(&mut state.written, model, &self.canonical, tokens)
         } else {
-            CachedTokens { read, written: 0 }
+            CachedTokens {
+                read,
+                ..CachedTokens::default()
+            }
         };
         received.stable = read;
         cached

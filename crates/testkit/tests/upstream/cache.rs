@@ -108,3 +108,50 @@ async fn markers_decide_where_they_are_asked_for() {
         "all of it is stable"
     );
 }
+
+#[tokio::test]
+async fn what_is_written_for_an_hour_is_counted_apart() {
+    let cache = PromptCacheRules {
+        by_markers: true,
+        ..PromptCacheRules::default()
+    };
+    let (_upstream, client) = start(UpstreamOptions {
+        cache,
+        ..UpstreamOptions::default()
+    })
+    .await;
+    let send = async |body: &Value| {
+        let got = client.post(Dialect::Messages, body).await.json();
+        let figure = |path: &str| got["usage"].pointer(path).and_then(Value::as_u64).unwrap();
+        (
+            figure("/cache_creation/ephemeral_5m_input_tokens"),
+            figure("/cache_creation/ephemeral_1h_input_tokens"),
+        )
+    };
+    let mut talk = Talk::new(Dialect::Messages, &long(2));
+    // A marker of the whole request caches all of it.
+    talk.body["cache_control"] = json!({"type": "ephemeral"});
+    let (short, none) = send(&talk.body).await;
+    assert!(short > 0 && none == 0, "{short} {none}");
+    talk.body["system"] = long(3).into();
+    talk.body["cache_control"] = json!({"type": "ephemeral", "ttl": "1h"});
+    let (none, all) = send(&talk.body).await;
+    assert!(all > short && none == 0, "{all} {none}");
+}
+
+#[tokio::test]
+async fn deferred_tools_are_no_part_of_the_cached_prompt() {
+    let (_upstream, client) = start(UpstreamOptions::default()).await;
+    let mut talk = Talk::new(Dialect::Messages, &long(1)).streaming();
+    let tool = |name: &str| {
+        json!({"name": name, "description": long(1), "input_schema": {"type": "object"},
+            "defer_loading": true})
+    };
+    let search =
+        json!({"type": "tool_search_tool_regex_20251119", "name": "tool_search_tool_regex"});
+    talk.body["tools"] = json!([search, tool("one")]);
+    client.post(Dialect::Messages, &talk.body).await;
+    talk.body["tools"] = json!([search, tool("two"), tool("three")]);
+    let got = client.post(Dialect::Messages, &talk.body).await;
+    assert!(cached(Dialect::Messages, &got) > 1_000);
+}

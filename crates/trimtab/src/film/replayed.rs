@@ -14,15 +14,13 @@ use crate::replay::managed::ManagedSession;
 use crate::replay::manager::ManagerError;
 use crate::replay::{ReplayReport, ReplaySettings, ReplayStep, TokenCount, WindowManager, replay};
 
-/// What a policy would have sent at each call of a recorded conversation, and the cost. `tools` is
-/// the measure of the tool definitions.
+/// What a policy would have sent at each call of a recorded conversation, and the cost.
 pub fn replayed_film(
     log: &[Arc<Message>],
     policy: Policy,
     settings: &ReplaySettings,
-    tools: Measure,
 ) -> Result<(Film, ReplayReport), ManagerError> {
-    let mut manager = ManagedSession::new(policy, settings, tools)?;
+    let mut manager = ManagedSession::new(policy, settings)?;
     Ok(film_under(log, &mut manager, settings))
 }
 

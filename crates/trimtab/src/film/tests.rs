@@ -130,7 +130,7 @@ fn replayed_film_shows_whole_and_shortened_outputs() {
     let log = session.projection().log().messages();
     let settings = crate::replay::ReplaySettings::new(20_000);
     let policy = Policy::preset("steady").unwrap();
-    let (film, report) = replayed_film(log, policy, &settings, Measure::default()).unwrap();
+    let (film, report) = replayed_film(log, policy, &settings).unwrap();
     assert_eq!(film.columns.len() as u64, report.calls);
     let bands = film.scenes.iter().flat_map(|scene| &scene.bands);
     let states: Vec<_> = bands.map(|band| (band.region, band.state)).collect();

@@ -1,7 +1,7 @@
 //! The cost of windows with a prompt cache.
 //!
-//! A call reads the messages that it has in common with the previous call from the cache, from the
-//! front on, and writes the rest. The model's answers cost the same under every policy and are not
+//! A call reads what it has in common with the previous call from the cache, from the front on, and
+//! writes the rest. The front is the tool definitions; without them in common, all is written. The model's answers cost the same under every policy and are not
 //! counted.
 
 use trimtab_model::Usage;

@@ -42,12 +42,9 @@ pub struct ManagedSession {
 }
 
 impl ManagedSession {
-    /// A new session under `policy`; `tools` is the measure of the tool definitions.
-    pub fn new(
-        policy: Policy,
-        settings: &ReplaySettings,
-        tools: Measure,
-    ) -> Result<Self, ManagerError> {
+    /// A new session under `policy`.
+    pub fn new(policy: Policy, settings: &ReplaySettings) -> Result<Self, ManagerError> {
+        let tools = settings.tools;
         let setup = Setup {
             dialect: settings.dialect,
             limits: Limits {
@@ -316,7 +313,16 @@ impl WindowManager for ManagedSession {
         self.open = Some(larger_count(&self.sizer.total(&messages)));
         let refs = self.refs(&messages);
         self.offer_retrieval(&refs);
-        Ok(SentWindow { messages, refs })
+        let added_tools = if self.shows_a_ref {
+            self.retrieval
+        } else {
+            Measure::default()
+        };
+        Ok(SentWindow {
+            messages,
+            refs,
+            added_tools,
+        })
     }
 
     fn cache_is_cold(&mut self) {

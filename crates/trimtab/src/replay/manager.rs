@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use thiserror::Error;
+use trimtab_model::estimate::Measure;
 use trimtab_model::{Message, Ref};
 
 /// Decides what is sent at each call.
@@ -39,6 +40,8 @@ pub struct SentWindow {
     pub messages: Vec<Arc<Message>>,
     /// The refs of outputs that it does not show in full.
     pub refs: Vec<ShownRef>,
+    /// The measure of the tools that are sent in addition to those of the recording.
+    pub added_tools: Measure,
 }
 
 /// The ref of an output that a window does not show in full.

@@ -71,7 +71,7 @@ impl WindowManager for DropOldest {
 pub(super) fn repaired_window(messages: &[Arc<Message>]) -> SentWindow {
     SentWindow {
         messages: normalise(messages, NormaliseOptions::default()).messages(),
-        refs: Vec::new(),
+        ..SentWindow::default()
     }
 }
 

@@ -29,6 +29,8 @@ pub struct ReplaySettings {
     pub prices: Prices,
     /// The prices above certain prompt lengths, by rising length.
     pub tiers: Vec<PriceTier>,
+    /// The measure of the tool definitions. They are the front of every prompt.
+    pub tools: Measure,
     /// True if the prompt cache is cold after every user message, because people take longer to
     /// answer than a cache is kept.
     pub cold_turns: bool,
@@ -44,6 +46,7 @@ impl ReplaySettings {
             dialect: Dialect::Chat,
             prices: bill::USUAL,
             tiers: Vec::new(),
+            tools: Measure::default(),
             cold_turns: false,
             count: TokenCount::default(),
         }
@@ -102,6 +105,7 @@ pub fn replay_needing(
         judge: WindowJudge::new(settings.dialect),
         sizer: MessageSizer::default(),
         before: Vec::new(),
+        before_tools: settings.tools,
         before_at: 0,
         cold: false,
         report: ReplayReport::default(),
@@ -136,6 +140,8 @@ struct ReplayRun<'a> {
     judge: WindowJudge,
     sizer: MessageSizer,
     before: Vec<Arc<Message>>,
+    /// The tools that were sent with it.
+    before_tools: Measure,
     /// Position of the answer to that window.
     before_at: usize,
     /// True if the cache is cold for the next call.
@@ -174,6 +180,7 @@ impl ReplayRun<'_> {
             sent: &sent,
             tokens: size.tokens(),
         });
+        self.before_tools = self.tools(&sent);
         self.before = sent.messages;
         self.before_at = at;
     }
@@ -185,26 +192,43 @@ impl ReplayRun<'_> {
         }
     }
 
-    /// Bills a window and returns its size.
-    fn bill(&mut self, at: usize, sent: &SentWindow, why: &str) -> Measure {
+    /// The tools that are sent with a window.
+    fn tools(&self, sent: &SentWindow) -> Measure {
+        self.settings.tools + sent.added_tools
+    }
+
+    /// The number of messages that the cache has from the previous window.
+    fn common(&self, sent: &SentWindow) -> usize {
         // A prompt cache matches from the front, so everything after the first difference is
-        // written again.
+        // written again, and tools come before all messages.
+        if self.before_tools != self.tools(sent) {
+            return 0;
+        }
         let pairs = self.before.iter().zip(&sent.messages);
-        let common = pairs
+        pairs
             .take_while(|(a, b)| Arc::ptr_eq(a, b) || a == b)
-            .count();
+            .count()
+    }
+
+    /// Bills a window and returns the size of its messages.
+    fn bill(&mut self, at: usize, sent: &SentWindow, why: &str) -> Measure {
+        let (common, tools) = (self.common(sent), self.tools(sent));
         let cached = if self.cold { 0 } else { common };
-        let read = self.sizer.total(sent.messages.iter().take(cached));
+        let mut read = self.sizer.total(sent.messages.iter().take(cached));
+        if !self.cold && !self.before.is_empty() && self.before_tools == tools {
+            read += tools;
+        }
         let all = self.sizer.total(&sent.messages);
         let settings = self.settings;
-        let (read, tokens) = (settings.count.tokens(&read), settings.count.tokens(&all));
-        let prices = settings.prices_at(tokens);
+        let tokens = |part: &Measure| settings.count.tokens(part);
+        let (read, prompt) = (tokens(&read), tokens(&(all + tools)));
+        let prices = settings.prices_at(prompt);
         let report = &mut self.report;
-        report.tokens += tokens;
+        report.tokens += tokens(&all);
         report.largest = report.largest.max(larger_count(&all));
         report.over += u64::from(larger_count(&all) > self.settings.window);
-        report.billed = report.billed + bill::with_cache(prices, read, tokens.saturating_sub(read));
-        report.cold = report.cold + bill::cold(prices, tokens);
+        report.billed = report.billed + bill::with_cache(prices, read, prompt.saturating_sub(read));
+        report.cold = report.cold + bill::cold(prices, prompt);
         if common == self.before.len() {
             report.extended += 1;
         } else {
@@ -225,7 +249,12 @@ impl ReplayRun<'_> {
         let new = at.saturating_sub(self.before_at);
         let old = sent.messages.len().saturating_sub(new);
         let again = sent.messages.iter().take(old).skip(common);
-        let tokens = self.settings.count.tokens(&self.sizer.total(again));
+        let mut again = self.sizer.total(again);
+        if self.before_tools != self.tools(sent) {
+            // Only the old tools could have been read.
+            again += self.before_tools;
+        }
+        let tokens = self.settings.count.tokens(&again);
         let written = bill::with_cache(prices, 0, tokens).pico();
         let cost = written.saturating_sub(bill::with_cache(prices, tokens, 0).pico());
         self.report.breaks.push(CacheBreak {

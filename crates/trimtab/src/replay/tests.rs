@@ -6,7 +6,7 @@ use trimtab_engine::policy::{PRESETS, Policy};
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Call, Message, Role};
 
-use super::bill::USUAL;
+use super::bill::{self, USUAL};
 use super::managed::ManagedSession;
 use super::manager::{ManagerError, SentWindow, ShownRef, WindowManager};
 use super::needs::{NeedKind, identifiers, needs};
@@ -91,6 +91,7 @@ impl WindowManager for Forgetful {
         Ok(SentWindow {
             messages: log([Message::user(&self.text)]),
             refs: self.refs.clone(),
+            ..SentWindow::default()
         })
     }
 }
@@ -231,6 +232,74 @@ impl WindowManager for Archiving {
     }
 }
 
+/// Sends everything, and tools of its own from the third call on.
+#[derive(Default)]
+struct LateTools {
+    log: Vec<Arc<Message>>,
+    sends: usize,
+    tools: Measure,
+}
+
+impl WindowManager for LateTools {
+    fn admit(&mut self, message: &Arc<Message>) -> Result<(), ManagerError> {
+        self.log.push(Arc::clone(message));
+        Ok(())
+    }
+
+    fn send(&mut self) -> Result<SentWindow, ManagerError> {
+        self.sends += 1;
+        Ok(SentWindow {
+            messages: self.log.clone(),
+            added_tools: if self.sends < 3 {
+                Measure::default()
+            } else {
+                self.tools
+            },
+            ..SentWindow::default()
+        })
+    }
+}
+
+#[test]
+fn tools_are_the_front_of_the_bill_and_a_change_of_them_writes_all_again() {
+    let mut messages = vec![Message::user("word ".repeat(2_000))];
+    for _ in 0..4 {
+        messages.push(Message::assistant("yes"));
+        messages.push(Message::user("more"));
+    }
+    let log = log(messages);
+    let measure = |text: &str| Measure::of_text(&text.repeat(1_000));
+    let settings = ReplaySettings::new(200_000);
+    let with_tools = ReplaySettings {
+        tools: measure("tool "),
+        ..settings.clone()
+    };
+    let billed = |settings: &ReplaySettings, added: Measure| {
+        let mut manager = LateTools {
+            tools: added,
+            ..LateTools::default()
+        };
+        replay(&log, &mut manager, settings, &mut |_| {})
+    };
+    let plain = billed(&settings, Measure::default());
+    let stable = billed(&with_tools, Measure::default());
+    let tools = with_tools.count.tokens(&with_tools.tools);
+    // Written once and read three times.
+    let expected = bill::with_cache(&settings.prices, 3 * tools, tools).pico();
+    let found = stable.billed.pico() - plain.billed.pico();
+    assert!(
+        found.abs_diff(expected) < expected / 50,
+        "{found} {expected}"
+    );
+    assert_eq!(stable.breaks.len(), 0);
+    let late = billed(&with_tools, measure("more "));
+    assert_eq!(late.breaks.len(), 1);
+    let again = late.breaks.first().unwrap();
+    assert_eq!((again.number, again.message), (3, 0));
+    assert!(again.tokens > tools + 1_900, "{}", again.tokens);
+    assert!(late.billed.pico() > stable.billed.pico() + again.cost.pico());
+}
+
 #[test]
 fn a_break_is_found_where_it_is_and_costs_what_is_written_again() {
     let mut messages = vec![Message::user("q".repeat(40))];
@@ -304,7 +373,7 @@ fn an_output_that_archive_summarises_is_behind_the_ref_of_its_summary() {
     messages.push(call("last", r#"{"path": "src/parser/lexer_200.rs"}"#));
     let settings = ReplaySettings::new(200_000);
     let policy = Policy::preset("archive").unwrap();
-    let mut managed = ManagedSession::new(policy, &settings, Measure::default()).unwrap();
+    let mut managed = ManagedSession::new(policy, &settings).unwrap();
     let report = replay(&log(messages), &mut managed, &settings, &mut |_| {});
     let names = report.recall.old_names;
     assert_eq!((names.shown, names.behind, names.lost), (0, 1, 0));
@@ -319,7 +388,7 @@ fn no_preset_sends_more_than_the_window_by_either_count() {
         .map(|preset| Policy::preset(preset.name).unwrap());
     for policy in policies.filter(|policy| policy.fit) {
         let name = policy.preset.clone();
-        let mut managed = ManagedSession::new(policy, &settings, Measure::default()).unwrap();
+        let mut managed = ManagedSession::new(policy, &settings).unwrap();
         let report = replay(&log, &mut managed, &settings, &mut |_| {});
         let texts = &report.fault_texts;
         assert_eq!((report.over, report.faults), (0, 0), "{name}: {texts:?}");

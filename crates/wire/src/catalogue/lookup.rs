@@ -18,6 +18,8 @@ pub enum ModelMatch {
     Alias,
     /// It begins with the name of this model, the closest known one.
     Family,
+    /// It is not known. It is assumed to be like this model, the newest known one of its family.
+    Assumed,
 }
 
 /// Providers that serve their own models, in the order in which a bare name is attributed to them.
@@ -59,6 +61,10 @@ pub(super) fn find<'a>(
         .or_else(|| snapshot.provider(name).map(tagged(ModelMatch::Provider)))
         .or_else(|| snapshot.alias(overlay, name).map(tagged(ModelMatch::Alias)))
         .or_else(|| snapshot.family(name).map(tagged(ModelMatch::Family)))
+        .or_else(|| {
+            let newest = snapshot.newest_of_family(name);
+            newest.map(tagged(ModelMatch::Assumed))
+        })
 }
 
 /// The most similar known names, at most three.
@@ -157,7 +163,7 @@ impl Snapshot {
         };
         families(name)
             .chain(families(&bare))
-            .filter(|name| is_telling(name))
+            .filter(|family| is_telling(family) && !is_older_version(family, &bare))
             .find_map(known)
     }
 }
@@ -166,6 +172,20 @@ impl Snapshot {
 /// unless it contains a version, as `o3` does.
 fn is_telling(name: &str) -> bool {
     name.bytes().any(|byte| byte.is_ascii_digit()) && name.bytes().any(|b| b.is_ascii_alphabetic())
+}
+
+/// True if `name` continues the version in `family`: `claude-opus-5` is no family of
+/// `claude-opus-5-9`. Only Claude's versions are written with a hyphen.
+fn is_older_version(family: &str, name: &str) -> bool {
+    let rest = name
+        .strip_prefix(family)
+        .and_then(|rest| rest.strip_prefix('-'));
+    let next = rest
+        .and_then(|rest| rest.split('-').next())
+        .unwrap_or_default();
+    let is_number = !next.is_empty() && next.bytes().all(|byte| byte.is_ascii_digit());
+    let ends_in_number = family.ends_with(|c: char| c.is_ascii_digit());
+    name.starts_with("claude") && ends_in_number && is_number && next.len() <= 2
 }
 
 fn strip_suffix_ignoring_case<'a>(text: &'a str, suffix: &str) -> Option<&'a str> {

@@ -1,7 +1,8 @@
 //! Knowledge about models: window, output limit, prices, cache and rules.
 //!
-//! The catalogue consists of a snapshot of a public registry (`data/models.tsv`) and a small overlay
-//! with facts that no registry has (`data/overlay.toml`).
+//! The catalogue consists of a snapshot of a public registry (`data/models.tsv`), the models that it
+//! lacks (`data/own_models.tsv`), and a small overlay with facts that no registry has
+//! (`data/overlay.toml`).
 //!
 //! ```
 //! use trimtab_wire::catalogue::Catalogue;
@@ -15,6 +16,7 @@
 //! assert!(error.to_string().contains("unknown model `house-model`"));
 //! ```
 
+mod assumed;
 mod lookup;
 mod model;
 mod names;
@@ -37,7 +39,7 @@ use snapshot::{Snapshot, SnapshotEntry, id_of};
 
 /// All knowledge about models.
 ///
-/// Creating one is free: the registry is searched without parsing, and a model is parsed on
+/// Creating one is cheap: the registry is searched without parsing, and a model is parsed on
 /// request.
 #[derive(Clone, Debug)]
 pub struct Catalogue {
@@ -142,7 +144,7 @@ impl Catalogue {
     }
 
     /// Finds the model for a name: by id, without its date, with or without its provider, by an
-    /// alias, or by its family.
+    /// alias, or by its family. An unknown version is assumed to be like the newest known one.
     pub fn find(&self, name: &str) -> Result<FoundModel, UnknownModel> {
         let overlay = Overlay::embedded();
         let found = lookup::find(&self.snapshot, overlay, name);

@@ -59,7 +59,7 @@ impl ModelInfo {
             .or(self.prices.as_ref())
     }
 
-    /// The cost of a call with this usage, at the tier of its prompt.
+    /// The cost of a call with this usage, each prompt at its tier.
     ///
     /// ```
     /// # use trimtab_wire::catalogue::Catalogue;
@@ -69,7 +69,8 @@ impl ModelInfo {
     /// assert!(cost(273_000).pico() > cost(272_000).pico() * 2);
     /// ```
     pub fn cost(&self, usage: &Usage) -> Option<Money> {
-        Some(self.prices_at(usage.prompt())?.cost(usage))
+        let cost = |part: Usage| Some(self.prices_at(part.prompt())?.cost(&part));
+        usage.billed().into_iter().map(cost).sum()
     }
 }
 

@@ -175,15 +175,30 @@ impl Prices {
     /// # use trimtab_wire::catalogue::Catalogue;
     /// # use trimtab_model::Usage;
     /// let model = Catalogue::embedded().find("claude-opus-5-5").unwrap().model;
-    /// let usage = Usage { input: 1_000, cache_creation: 0, cache_read: 100_000, output: 500 };
+    /// let usage = Usage { input: 1_000, cache_read: 100_000, output: 500, ..Usage::default() };
     /// // 1,000 at $4, 100,000 at $0.20 and 500 at $20 per million
     /// assert_eq!(model.prices.unwrap().cost(&usage).to_string(), "$0.0340");
     /// ```
     pub fn cost(&self, usage: &Usage) -> Money {
+        usage.billed().iter().map(|part| self.cost_of(part)).sum()
+    }
+
+    fn cost_of(&self, usage: &Usage) -> Money {
+        let long = usage.cache_creation_long.min(usage.cache_creation);
         self.input.of(usage.input)
             + self.cache_read.of(usage.cache_read)
-            + self.cache_write.of(usage.cache_creation)
+            + self.cache_write.of(usage.cache_creation - long)
+            + self.cache_write_long.of(long)
             + self.output.of(usage.output)
+    }
+
+    /// The prices of a client that lets all it writes be kept for the long lifetime.
+    #[must_use]
+    pub fn for_long_lifetime(self) -> Self {
+        Self {
+            cache_write: self.cache_write_long,
+            ..self
+        }
     }
 
     /// The price of cache reads as a multiple of the input price.

@@ -15,6 +15,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use super::price::Price;
 
@@ -48,8 +49,17 @@ pub(super) struct RawPrices {
 }
 
 impl Snapshot {
-    /// The embedded snapshot.
-    pub(super) const fn embedded() -> Self {
+    /// The embedded snapshot: the registry with our own lines, merged on first use.
+    pub(super) fn embedded() -> Self {
+        static MERGED: LazyLock<Snapshot> = LazyLock::new(|| {
+            let own = include_str!("../../data/own_models.tsv");
+            Snapshot::registry().merged(&Snapshot(Cow::Borrowed(own)))
+        });
+        Self(Cow::Borrowed(MERGED.as_str()))
+    }
+
+    /// The embedded registry.
+    pub(super) const fn registry() -> Self {
         Self(Cow::Borrowed(include_str!("../../data/models.tsv")))
     }
 

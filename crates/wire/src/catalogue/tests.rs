@@ -40,6 +40,26 @@ fn names_lead_to_models() {
             ModelMatch::Family,
         ),
         ("mine/o3-tuned", "o3", ModelMatch::Family),
+        ("claude-opus-6", "claude-opus-5-5", ModelMatch::Assumed),
+        ("claude-opus-5-9", "claude-opus-5-5", ModelMatch::Assumed),
+        (
+            "us.anthropic.claude-sonnet-7-v1:0",
+            "claude-sonnet-5-5",
+            ModelMatch::Assumed,
+        ),
+        (
+            "openrouter/openai/gpt-7-sol",
+            "gpt-6.1-sol",
+            ModelMatch::Assumed,
+        ),
+        ("gpt-7", "gpt-6.1-sol", ModelMatch::Assumed),
+        ("gpt-4.7-ultra", "gpt-6.1-sol", ModelMatch::Assumed),
+        (
+            "gemini-5-flash",
+            "gemini/gemini-3.8-flash",
+            ModelMatch::Assumed,
+        ),
+        ("grok-5", "xai/grok-4.7", ModelMatch::Assumed),
     ] {
         assert_eq!(find(name), Some((id.to_owned(), matched)), "{name}");
     }
@@ -55,7 +75,8 @@ fn overlong_name_is_unknown() {
 #[test]
 fn another_version_is_another_model() {
     for name in [
-        "gpt-4.7-ultra",
+        "mine-7-ultra",
+        "qwen9:30b",
         "gpt",
         "claude",
         "latest",
@@ -71,14 +92,14 @@ fn another_version_is_another_model() {
 
 #[test]
 fn an_unknown_model_names_its_neighbours_and_the_way_out() {
-    let error = Catalogue::embedded().find("claude-opsu-5-5").unwrap_err();
+    let error = Catalogue::embedded().find("cluade-opus-5-5").unwrap_err();
     assert_eq!(
         error.closest.first().map(String::as_str),
         Some("claude-opus-5-5")
     );
     let text = error.to_string();
     assert!(
-        text.starts_with("unknown model `claude-opsu-5-5`; closest: claude-opus-5-5"),
+        text.starts_with("unknown model `cluade-opus-5-5`; closest: claude-opus-5-5"),
         "{text}"
     );
     assert!(text.contains("\nhint: set its window"), "{text}");
@@ -176,8 +197,8 @@ fn the_snapshot_is_what_the_registry_gives() {
         return;
     };
     let made = Catalogue::from_registry(&json).unwrap().catalogue;
-    let embedded = Catalogue::embedded();
-    let (_, lines) = embedded.snapshot().split_once('\n').unwrap();
+    let embedded = Snapshot::registry();
+    let (_, lines) = embedded.as_str().split_once('\n').unwrap();
     assert!(
         lines == made.snapshot(),
         "make it anew: see examples/models_snapshot.rs"
@@ -278,6 +299,93 @@ fn the_list_is_filtered_by_id_and_provider() {
             .list("anthropic")
             .any(|model| model.id == "claude-opus-5-5")
     );
+}
+
+/// Names with window, longest answer, and the prices of input, output, reads and writes of either
+/// lifetime.
+const NEWEST: &str = "\
+claude-fable-5-2 1000000 128000 8 40 0.2 10 16
+claude-mythos-5-2 1000000 128000 8 40 0.2 10 16
+claude-fable-5-1 1000000 128000 10 50 0.25 12.5 20
+claude-opus-5-5 1000000 128000 4 20 0.2 5 8
+claude-sonnet-5-5 1000000 128000 2 10 0.1 2.5 4
+claude-haiku-5-5 1000000 128000 0.1 0.5 0.01 0.125 0.2
+claude-opus-5 1000000 128000 5 25 0.5 6.25 10
+gpt-6.1-sol 1050000 128000 2 10 0.1 2.5 2.5
+gpt-6.1-terra 1050000 128000 1 5 0.05 1.25 1.25
+gpt-6-astra 1050000 128000 10 50 1 12.5 12.5
+gpt-6-luna 1050000 128000 0.1 0.5 0.01 0.125 0.125
+gpt-5.6-terra 1050000 128000 2 12 0.2 2.5 2.5
+gemini-4-argon 1048576 1048576 2 10 0.1 2 2
+gemini-3.8-flash 1048576 65536 0.75 3.75 0.075 0.75 0.75
+grok-4.7 500000 500000 2 6 0.5 2 2
+deepseek-flash 1000000 393216 0.15 0.6 0.003 0.15 0.15
+deepseek-v4-pro 1000000 393216 0.66 1.98 0.022 0.66 0.66
+kimi-k3 1048576 1048576 3 15 0.3 3 3
+qwen3.8-max 991808 131072 2 6 0.25 2 2
+MiniMax-M3 1000000 128000 0.3 1.2 0.06 0.3 0.3
+mistral-large-4 1048576 1048576 0.68 2.09 0.068 0.68 0.68
+";
+
+#[test]
+fn newest_models_have_their_windows_and_prices() {
+    for line in NEWEST.lines() {
+        let name = line.split(' ').next().unwrap();
+        let model = Catalogue::embedded().find(name).unwrap().model;
+        let prices = model.prices.unwrap();
+        let found = format!(
+            "{name} {} {} {} {} {} {} {}",
+            model.window,
+            model.max_output.unwrap(),
+            prices.input,
+            prices.output,
+            prices.cache_read,
+            prices.cache_write,
+            prices.cache_write_long,
+        );
+        assert_eq!(found, line);
+    }
+}
+
+#[test]
+fn long_prompts_cost_more_where_a_tier_says_so() {
+    for (name, above, input, read, output) in [
+        ("claude-haiku-5-5", 100_000, 5.0, 5.0, 5.0),
+        ("gpt-6.1-sol", 272_000, 2.0, 2.0, 1.5),
+        ("gpt-5.6-luna", 272_000, 2.0, 2.0, 1.5),
+        ("grok-4.7", 200_000, 2.0, 2.0, 2.0),
+        ("MiniMax-M3", 512_000, 2.0, 2.0, 2.0),
+    ] {
+        let model = Catalogue::embedded().find(name).unwrap().model;
+        let prices = |tokens| *model.prices_at(tokens).unwrap();
+        let (low, high) = (prices(above), prices(above + 1));
+        let rises = [
+            (high.input.ratio(low.input), input),
+            (high.cache_read.ratio(low.cache_read), read),
+            (high.output.ratio(low.output), output),
+        ];
+        for (found, expected) in rises {
+            assert!((found - expected).abs() < 1e-9, "{name}: {found}");
+        }
+    }
+}
+
+#[test]
+fn assumed_model_has_the_rules_of_the_newest_one() {
+    let model = |name: &str| Catalogue::embedded().find(name).unwrap().model;
+    assert_eq!(model("claude-opus-6"), model("claude-opus-5-5"));
+}
+
+#[test]
+fn tokens_written_for_the_long_lifetime_have_their_own_price() {
+    let model = Catalogue::embedded().find("claude-opus-5-5").unwrap().model;
+    let usage = trimtab_model::Usage {
+        cache_creation: 1_000_000,
+        cache_creation_long: 250_000,
+        ..trimtab_model::Usage::default()
+    };
+    // 750,000 at $5 and 250,000 at $8 per million
+    assert_eq!(model.cost(&usage).unwrap().to_string(), "$5.75");
 }
 
 proptest! {

@@ -57,8 +57,10 @@ fn usage(raw: &RawValue) -> Option<Usage> {
         Some(Usage {
             input: count("input"),
             cache_creation: count("cache_write").max(count("cache_creation")),
+            cache_creation_long: count("cache_write_long"),
             cache_read: count("cache_read"),
             output: count("output"),
+            ..Usage::default()
         })
     } else {
         None
@@ -108,11 +110,13 @@ fn metadata(meta: &MessageMetadata) -> Option<String> {
 }
 
 fn write_usage(usage: Usage) -> String {
+    let long = Some(usage.cache_creation_long).filter(|long| *long > 0);
     ObjectWriter::new()
         .raw("input", &usage.input.to_string())
         .raw("output", &usage.output.to_string())
         .raw("cache_read", &usage.cache_read.to_string())
         .raw("cache_write", &usage.cache_creation.to_string())
+        .maybe("cache_write_long", long.map(|long| long.to_string()))
         .raw("total", &usage.total().to_string())
         .end()
 }

@@ -1,7 +1,6 @@
 //! Parses the events of Messages.
 
 use serde_json::Value;
-use trimtab_model::Usage;
 
 use super::event::{StreamEvent, TextDelta};
 use super::watcher::{StreamState, error};
@@ -67,22 +66,6 @@ fn report(state: &mut StreamState, usage: Option<&str>, each: &mut impl FnMut(St
     let Ok(value) = serde_json::from_str::<Value>(json) else {
         return;
     };
-    let new = Usage::from_messages(&value);
-    let old = state.usage;
-    let newest = |name: &str, new: u64, old: u64| {
-        // A figure that is missing or null was reported before and did not change.
-        let given = value.get(name).is_some_and(|figure| !figure.is_null());
-        if given { new } else { old }
-    };
-    state.usage = Usage {
-        input: newest("input_tokens", new.input, old.input),
-        cache_creation: newest(
-            "cache_creation_input_tokens",
-            new.cache_creation,
-            old.cache_creation,
-        ),
-        cache_read: newest("cache_read_input_tokens", new.cache_read, old.cache_read),
-        output: newest("output_tokens", new.output, old.output),
-    };
+    state.usage = state.usage.updated_from_messages(&value);
     each(StreamEvent::Usage(state.usage));
 }

@@ -135,5 +135,6 @@ fn usage(tokens: &JsonFields<'_>) -> Usage {
         cache_creation: count(&cache, "write"),
         cache_read: count(&cache, "read"),
         output: count(tokens, "output").saturating_add(count(tokens, "reasoning")),
+        ..Usage::default()
     }
 }

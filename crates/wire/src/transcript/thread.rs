@@ -249,5 +249,6 @@ pub(super) fn usage_inside(prompt: u64, cache_read: u64, output: u64) -> Usage {
         cache_creation: 0,
         cache_read: cache_read.min(prompt),
         output,
+        ..Usage::default()
     }
 }

@@ -6,7 +6,6 @@ use trimtab::engine::policy::{PRESETS, Policy};
 use trimtab::film::{film_under, replayed_film};
 use trimtab::replay::{ReplaySettings, SendAll, parallel};
 use trimtab_model::Message;
-use trimtab_model::estimate::Measure;
 use trimtab_wire::transcript::Conversation;
 
 use super::InspectArgs;
@@ -27,7 +26,6 @@ pub(super) struct LongestConversation {
 struct PictureSource {
     title: String,
     log: Vec<Arc<Message>>,
-    tools: Measure,
     settings: ReplaySettings,
 }
 
@@ -43,7 +41,6 @@ impl LongestConversation {
         if conversation.messages.len() <= longest {
             return;
         }
-        let tools = conversation.tools.iter();
         self.found = Some(PictureSource {
             title: conversation.id.clone().unwrap_or_else(|| name.to_owned()),
             log: conversation
@@ -52,7 +49,6 @@ impl LongestConversation {
                 .cloned()
                 .map(Arc::new)
                 .collect(),
-            tools: tools.map(|tool| Measure::of_text(tool.as_str())).sum(),
             settings: models.settings(conversation),
         });
     }
@@ -86,7 +82,6 @@ impl PictureSource {
         let Self {
             title,
             log,
-            tools,
             settings,
         } = self;
         let preset = chosen.preset.clone();
@@ -96,12 +91,12 @@ impl PictureSource {
                 "trimtab inspect shows its faults",
             )
         };
-        let (film, report) = replayed_film(&log, chosen, &settings, tools).map_err(failed)?;
+        let (film, report) = replayed_film(&log, chosen, &settings).map_err(failed)?;
         let (_, everything) = film_under(&log, &mut SendAll::default(), &settings);
         let others = parallel::map(others, |name| {
             let policy = Policy::preset(name).ok()?;
             // A preset that cannot manage this conversation is left out of the picture.
-            let (film, report) = replayed_film(&log, policy, &settings, tools).ok()?;
+            let (film, report) = replayed_film(&log, policy, &settings).ok()?;
             let sizes = film.columns.iter().map(|column| column.tokens);
             Some(((*name).to_owned(), sizes.collect(), report))
         });

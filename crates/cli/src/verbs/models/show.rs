@@ -40,6 +40,7 @@ fn matched(how: ModelMatch) -> &'static str {
         ModelMatch::Provider => "(found by its name without a provider)",
         ModelMatch::Alias => "(found by an alias)",
         ModelMatch::Family => "(the closest of its family)",
+        ModelMatch::Assumed => "(not known; assumed to be like this one, the newest of its family)",
     }
 }
 

@@ -45,11 +45,7 @@ impl Contender {
         Ok(match &self.rule {
             ContenderRule::Preset(policy) => {
                 let policy = Policy::clone(policy);
-                vec![Box::new(ManagedSession::new(
-                    policy,
-                    settings,
-                    recorded.tools,
-                )?)]
+                vec![Box::new(ManagedSession::new(policy, settings)?)]
             }
             ContenderRule::DropOldest => vec![Box::new(DropOldest::new(window))],
             ContenderRule::Oracle => {

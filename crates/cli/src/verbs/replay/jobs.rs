@@ -67,6 +67,11 @@ pub(super) fn run_job(
     windows: Option<&WindowWriter>,
 ) -> FinishedJob {
     let recorded = job.recorded;
+    // Flags name one model for all conversations, but each has its own tools.
+    let settings = &ReplaySettings {
+        tools: recorded.settings.tools,
+        ..settings.clone()
+    };
     let managers = match job.contender {
         None => Ok(vec![Box::<SendAll>::default() as Box<dyn WindowManager>]),
         Some(contender) => contender.managers(recorded, settings),

@@ -22,8 +22,6 @@ pub struct RecordedSession {
     pub id: String,
     /// The original messages.
     pub log: Vec<Arc<Message>>,
-    /// The tool definitions, measured.
-    pub tools: Measure,
     /// The texts that its calls took from old outputs.
     pub needs: Vec<Need>,
     /// The conditions of a replay with its own model, unless flags name another one.
@@ -71,7 +69,6 @@ pub fn all(
         trimtab::replay::parallel::map(&found, |recorded: &RecordedSession| RecordedSession {
             id: recorded.id.clone(),
             log: recorded.log.clone(),
-            tools: recorded.tools,
             needs: needs(&recorded.log),
             settings: ReplaySettings {
                 dialect: settings.dialect,
@@ -129,13 +126,11 @@ fn recorded(
     name: &str,
     number: usize,
 ) -> RecordedSession {
-    let tools = conversation.tools.iter();
     RecordedSession {
         id: conversation
             .id
             .unwrap_or_else(|| format!("{name}#{}", number + 1)),
         log: conversation.messages.into_iter().map(Arc::new).collect(),
-        tools: tools.map(|tool| Measure::of_text(tool.as_str())).sum(),
         needs: Vec::new(),
         settings,
     }

@@ -206,6 +206,11 @@ impl Branch {
         self.last_request.map(|sent| sent.elapsed() <= time)
     }
 
+    /// True if its last request had these tools, or if that is unknown after a restart.
+    pub(crate) fn may_have_tools(&self, tools: Fingerprint) -> bool {
+        self.tools.0 == 0 || self.tools.0 == tools
+    }
+
     /// The size of the client's first messages and of the tools.
     pub(crate) fn measure_of_beginning(&self, messages: usize) -> Measure {
         let all = messages >= self.fingerprints().len();

@@ -11,7 +11,7 @@ use trimtab_store::{SessionId, Store};
 use trimtab_wire::scan::BodyScan;
 
 use crate::conversation::branch::{Branch, BranchStanding};
-use crate::prefix_cache::fingerprint::FingerprintChain;
+use crate::prefix_cache::fingerprint::{Fingerprint, FingerprintChain};
 
 /// The conversation of a request, whose branch is wanted.
 #[derive(Clone, Copy)]
@@ -302,17 +302,23 @@ impl LoadedBranches {
     }
 
     /// The part of the conversation that was sent within `lifetime`, in any branch.
-    pub(crate) fn sent_within(&self, lifetime: Duration, chain: &FingerprintChain) -> Measure {
+    /// Nothing of it counts if it was sent with other tools, because they are the front of a prompt.
+    pub(crate) fn sent_within(
+        &self,
+        lifetime: Duration,
+        chain: &FingerprintChain,
+        tools: Fingerprint,
+    ) -> Measure {
         self.longest_sent(chain, |branch| {
-            branch.was_sent_within(lifetime) == Some(true)
+            branch.may_have_tools(tools) && branch.was_sent_within(lifetime) == Some(true)
         })
     }
 
     /// The part of the conversation that was sent at an unknown time, before a restart or by
     /// another process.
-    pub(crate) fn sent_sometime(&self, chain: &FingerprintChain) -> Measure {
+    pub(crate) fn sent_sometime(&self, chain: &FingerprintChain, tools: Fingerprint) -> Measure {
         self.longest_sent(chain, |branch| {
-            branch.was_sent_within(Duration::ZERO).is_none()
+            branch.may_have_tools(tools) && branch.was_sent_within(Duration::ZERO).is_none()
         })
     }
 

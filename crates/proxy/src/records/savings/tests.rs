@@ -134,6 +134,7 @@ fn unchanged_request_saves_nothing() {
         cache_read: 9_000,
         cache_creation: 900,
         output: 50,
+        ..Usage::default()
     };
     // Whatever the estimates say.
     for (action, before) in [

@@ -1,10 +1,7 @@
-//! The limits of a call: the window of its model, the reserve for its answer, and the lifetime of
-//! its prompt in the provider's cache.
-
-use std::time::Duration;
+//! The limits of a call: the window of its model, the reserve for its answer, and its prices.
 
 use trimtab::session::{Limits, Setup};
-use trimtab_wire::catalogue::CacheRules;
+use trimtab_wire::catalogue::{PriceTier, Prices};
 use trimtab_wire::scan::BodyScan;
 
 use super::ManagedRequest;
@@ -32,29 +29,36 @@ impl ManagedRequest {
     pub(super) fn setup(&self, scan: &BodyScan<'_>) -> Setup {
         let policy = self.policy().cloned().unwrap_or_default();
         let model = self.model_limits.model.as_ref();
+        let tiers = model.map(|model| model.tiers.as_slice());
         Setup {
             dialect: self.job.dialect,
             limits: self.limits(scan, self.model_limits.window),
-            prices: model.and_then(|model| model.prices),
-            tiers: model.map_or_else(Vec::new, |model| model.tiers.clone()),
-            cache_lifetime: model.and_then(|model| lifetime(&model.cache, scan)),
             bound_reasoning: self.options.reasoning.bound,
+            prices: model
+                .and_then(|model| model.prices)
+                .map(|prices| self.asked_prices(prices)),
+            tiers: tiers
+                .into_iter()
+                .flatten()
+                .map(|tier| PriceTier {
+                    prices: self.asked_prices(tier.prices),
+                    ..*tier
+                })
+                .collect(),
+            cache_lifetime: self.asked_cache.lifetime,
             calibration: self.job.shared.models.calibration(self.model_key()),
             ..Setup::new(policy)
         }
     }
-}
 
-/// How long the provider caches the prompt; longer if the client requests and pays for it.
-fn lifetime(cache: &CacheRules, scan: &BodyScan<'_>) -> Option<Duration> {
-    let markers = scan.request().markers.iter();
-    // Anthropic's cache markers have a `ttl` of "5m" or "1h"; the longer one costs more to write.
-    let asks = |json: &str| json.contains("\"1h\"");
-    let long = markers
-        .into_iter()
-        .any(|marker| asks(scan.json(marker.value)));
-    let long = cache.long_lifetime.filter(|_| long);
-    long.or(cache.lifetime)
+    /// The prices of what is written for the lifetime that the client asks for.
+    fn asked_prices(&self, prices: Prices) -> Prices {
+        if self.asked_cache.is_long {
+            prices.for_long_lifetime()
+        } else {
+            prices
+        }
+    }
 }
 
 /// The reserve for the answer: the client's limit, capped by the operator's limit or by a share of

@@ -12,6 +12,7 @@ use trimtab_store::StagedStore;
 use trimtab_wire::scan::BodyScan;
 
 use super::PlanningJob;
+use super::asked_cache::{self, AskedCache};
 use crate::config::{ProxyMode, SummaryMode};
 use crate::conversation::branch::{Branch, BranchError, ComposeOptions, OutgoingBody, RequestMark};
 use crate::conversation::client_sessions::{BranchSearch, ClientSession, LoadedBranches};
@@ -20,8 +21,9 @@ use crate::conversation::retrieval_tools::RetrievalOffer;
 use crate::conversation::token_renewal::IncomingConversation;
 use crate::models::reasoning_rule::BINDING_BETA;
 use crate::models::{KnownModel, ModelKey};
+use crate::prefix_cache::fingerprint::fingerprint_of;
 use crate::prefix_cache::parsed_bodies::BodyReading;
-use crate::records::record::SentBefore;
+use crate::records::record::{MarkedParts, SentBefore};
 use crate::request::bypass_reason::{self, Unmanaged};
 use crate::routing::own_endpoint;
 use crate::routing::route::UpstreamRoute;
@@ -55,6 +57,10 @@ pub(crate) struct ManagedRequest {
     pub(crate) session: String,
     /// The parts of the original prompt that the client sent before.
     pub(crate) sent_before: SentBefore<Measure>,
+    /// What the client asks of the provider's cache.
+    pub(crate) asked_cache: AskedCache,
+    /// The parts of the original prompt that the client's cache markers cover.
+    pub(crate) marked: Option<MarkedParts<Measure>>,
     /// Why the request is sent unchanged unless it overflows, if there is a reason.
     pub(crate) untouched: Option<&'static str>,
     pub(crate) options: ComposeOptions,
@@ -123,6 +129,9 @@ impl ManagedRequest {
             may_overrun: rules.answer_may_overrun,
             reasoning: known.reasoning_rule(scan),
         };
+        let caches = known.model.as_ref().map(|model| &model.cache);
+        let asked_cache = caches.map(|cache| AskedCache::of(cache, scan));
+        let asked_cache = asked_cache.unwrap_or_default();
         let client_sessions = &work.opened.client_sessions;
         Ok(Self {
             client_session: client_sessions.get(&name, settings.config.limits.sessions),
@@ -141,6 +150,8 @@ impl ManagedRequest {
             branch_mark: None,
             session: String::new(),
             sent_before: SentBefore::default(),
+            asked_cache,
+            marked: None,
         })
     }
 
@@ -217,13 +228,15 @@ impl ManagedRequest {
         };
         // Before the search, which may extend a branch by what is sent only now.
         let lifetime = setup.cache_lifetime.unwrap_or(CACHE_LIFETIME);
-        let recently = branches.sent_within(lifetime, chain);
+        let tools = scan.json(scan.request().tools);
+        let tools = fingerprint_of(tools.as_bytes(), self.job.opened.keys.fingerprint_key());
+        let recently = branches.sent_within(lifetime, chain, tools);
         self.branch =
             client_session.find_or_open_branch(branches, &store, search, setup, came.as_ref())?;
         // After the search, which reads branches from the store.
         self.sent_before = SentBefore {
             recently,
-            sometime: branches.sent_sometime(chain),
+            sometime: branches.sent_sometime(chain, tools),
         };
         let branch = branches.get(self.branch).ok_or_else(branch_is_gone)?;
         self.branch_mark = Some(branch.begin_request());
@@ -241,7 +254,10 @@ impl ManagedRequest {
         // Everything that decides how outputs are shown is set before the first one is admitted.
         self.prepare(branch, scan, setup)?;
         branch.id().as_str().clone_into(&mut self.session);
-        branch.admit(scan, &reading.fingerprints)
+        branch.admit(scan, &reading.fingerprints)?;
+        let model = self.model_limits.model.as_ref();
+        self.marked = asked_cache::marked_parts(model, branch, scan);
+        Ok(())
     }
 
     /// Tells a branch what the request says besides its messages.

@@ -3,6 +3,7 @@
 //! All of it is synchronous. It runs on a thread that may block, with a deadline. If it fails or
 //! panics, the request passes unchanged. `server::model_call` and `/v1/compress` call it.
 
+mod asked_cache;
 mod call_limits;
 mod later_work;
 mod managed;

@@ -121,6 +121,11 @@ fn usage(answer: &OutgoingReply, output: u64) -> Value {
         "input_tokens": usage.input,
         "cache_creation_input_tokens": usage.cache_creation,
         "cache_read_input_tokens": usage.cache_read,
+        "cache_creation": {
+            "ephemeral_5m_input_tokens":
+                usage.cache_creation.saturating_sub(usage.cache_creation_long),
+            "ephemeral_1h_input_tokens": usage.cache_creation_long,
+        },
         "output_tokens": output,
     })
 }

@@ -63,6 +63,7 @@ pub(super) fn usage_total(input: &Value) -> Value {
         cache_creation: count("cache_creation_tokens"),
         cache_read: count("cache_read_tokens"),
         output: count("output_tokens"),
+        ..Usage::default()
     };
     json!({"total_tokens": usage.total()})
 }

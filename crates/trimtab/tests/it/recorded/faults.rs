@@ -3,7 +3,6 @@
 
 use trimtab::engine::policy::{PRESETS, Policy};
 use trimtab::model::Dialect;
-use trimtab::model::estimate::Measure;
 use trimtab::replay::managed::ManagedSession;
 use trimtab::replay::{ReplayReport, ReplaySettings, parallel, replay_needing};
 use trimtab_testkit::is_long;
@@ -16,7 +15,7 @@ fn replayed(session: &Recorded, preset: &str, dialect: Dialect, window: u64) -> 
         ..ReplaySettings::new(window)
     };
     let policy = Policy::preset(preset).unwrap();
-    let mut managed = ManagedSession::new(policy, &settings, Measure::default()).unwrap();
+    let mut managed = ManagedSession::new(policy, &settings).unwrap();
     replay_needing(&session.log, &[], &mut managed, &settings, &mut |_| {})
 }
 

@@ -4,9 +4,10 @@ use super::{EventEdit, EventVerdict, StreamRewriter, number};
 use crate::json::{pick, text_of};
 
 /// The figures of the prompt, which the first event of an answer has and the last one may lack.
-const PROMPT_FIGURES: [&str; 3] = [
+const PROMPT_FIGURES: [&str; 4] = [
     "input_tokens",
     "cache_creation_input_tokens",
+    "cache_creation",
     "cache_read_input_tokens",
 ];
 
