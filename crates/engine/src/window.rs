@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Dialect, Message};
+use trimtab_model::{Dialect, Message, Part};
 
 use crate::budget::RegionMeasures;
 use crate::journal::{Journal, JournalEntry};
@@ -122,6 +122,11 @@ impl NewestCalls {
         }
         Self { message: at, parts }
     }
+}
+
+fn is_signed(message: &Message) -> bool {
+    let mut parts = message.parts.iter();
+    parts.any(|part| matches!(part, Part::Reasoning(thought) if thought.is_sealed()))
 }
 
 impl Projection {
@@ -330,10 +335,14 @@ impl Projection {
         self.builder.slots.thoughts.len()
     }
 
-    /// True if the newest message is an output, so that the model goes on in its tool loop.
-    pub fn ends_in_tool_loop(&self) -> bool {
+    /// True if the newest message is an output, so that the model goes on in its tool loop, and the
+    /// newest reasoning in the window is signed.
+    pub fn ends_in_signed_loop(&self) -> bool {
         let newest = self.log.messages().last();
+        let reasoning = self.builder.slots.thoughts.last();
+        let reasoning = reasoning.and_then(|number| self.slots().get(*number));
         newest.is_some_and(|message| message.has_outputs())
+            && reasoning.is_some_and(|slot| is_signed(&slot.message))
     }
 
     /// True if some plan can be undone.

@@ -231,7 +231,7 @@ async fn window_after_an_overflow_is_near_the_limit() {
             let least = if dialect == Dialect::Responses {
                 60
             } else {
-                70
+                65
             };
             assert!(
                 after.tokens * 100 >= limit * least,

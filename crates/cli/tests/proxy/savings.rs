@@ -362,7 +362,7 @@ async fn retry_after_an_overflow_is_counted_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn unchanged_request_saves_nothing() {
+async fn request_that_fits_costs_no_more_than_the_retrieval_tools() {
     for dialect in Dialect::ALL {
         let play = Play {
             rounds: 6,
@@ -372,12 +372,18 @@ async fn unchanged_request_saves_nothing() {
             ..Play::of(dialect)
         };
         let done = compared(play, None, &["--window", "200k"]).await;
-        assert_eq!(done.saved(), 0, "{dialect}: something was changed");
-        assert_eq!(done.number("tokens_saved"), 0, "{dialect}");
-        assert!(done.line.contains(" 0 tokens saved (0 %)"), "{}", done.line);
-        assert!(done.line.contains("$0.0000 saved"), "{}", done.line);
+        let (claimed, counted) = (done.number("tokens_saved"), done.saved());
+        assert!(counted < 0, "{dialect}: {counted}");
+        let off = (claimed - counted).abs();
+        assert!(
+            off * 10 <= -counted,
+            "{dialect}: {claimed} claimed, {counted} counted"
+        );
         for record in &done.records {
-            assert_eq!(record["tokens_before"], record["tokens_after"], "{record}");
+            assert_eq!(record["action"], "unchanged", "{record}");
+            let tokens = |name: &str| record[name].as_i64().unwrap();
+            let ours = tokens("tokens_after") - tokens("tokens_before");
+            assert!((1..600).contains(&ours), "{record}");
         }
     }
 }

@@ -135,14 +135,20 @@ async fn removed_outputs_can_be_read_in_every_dialect() {
     }
 }
 
+/// The messages of a body, with plain quotes.
+fn messages_of(received: &ReceivedRequest) -> String {
+    let mut body = received.json();
+    body["tools"].take();
+    body.to_string().replace("\\\"", "\"")
+}
+
 /// A model that reads the first ref of its window, and then asks the client's own tool.
 fn curious(received: &ReceivedRequest) -> ScriptedReply {
     let messages = received.read_messages();
     let calls: Vec<_> = messages.iter().flat_map(Message::calls).collect();
     let has_called = |name: &str| calls.iter().any(|call| call.name == name);
     if !has_called("trimtab_tool_output_cache") {
-        let window = String::from_utf8_lossy(&received.body).replace("\\\"", "\"");
-        let id = refs_in(&window).into_iter().next();
+        let id = refs_in(&messages_of(received)).into_iter().next();
         return id.map_or_else(
             || ScriptedReply::text("no ref"),
             |id| {
@@ -217,14 +223,14 @@ fn names_called(received: &ReceivedRequest) -> BTreeSet<String> {
 
 /// A model that reads the first ref of every window once, with the tool of ours.
 fn reads_first(received: &ReceivedRequest) -> ScriptedReply {
-    if is_own(received) || received.last.contains("    1  ") {
+    let has_enough = received.last.contains("no more of these calls");
+    if is_own(received) || has_enough || received.last.contains("    1  ") {
         return ScriptedReply::text("go on");
     }
     let ours = ["trimtab_tool_output_cache", "tool_output_cache"];
     let mut ours = ours.into_iter();
     let tool = ours.find(|name| received.tools.iter().any(|tool| tool == name));
-    let window = String::from_utf8_lossy(&received.body).replace("\\\"", "\"");
-    let id = refs_in(&window).into_iter().next();
+    let id = refs_in(&messages_of(received)).into_iter().next();
     tool.zip(id).map_or_else(
         || ScriptedReply::text("go on"),
         |(tool, id)| ScriptedReply::call(tool, json!({"ref_id": id, "limit": 3})),

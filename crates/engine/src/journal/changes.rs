@@ -62,8 +62,10 @@ impl<'p> EditIndex<'p> {
                 }
                 Edit::Hide { from, to } => self.hidden.push((*from, *to)),
                 Edit::Insert { before, message } => self.inserted.push((*before, message)),
-                Edit::StripReasoning { from, before } => self.stripped.push((*from, *before)),
-                Edit::Withdraw { .. } => {}
+                Edit::StripReasoning { from, before } if from < before => {
+                    self.stripped.push((*from, *before));
+                }
+                Edit::StripReasoning { .. } | Edit::Withdraw { .. } => {}
             }
         }
     }

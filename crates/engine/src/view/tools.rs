@@ -150,22 +150,17 @@ pub struct ToolDefinition {
 }
 
 const READ_DESCRIPTION: &str = "\
-Reads lines of an earlier tool output that was too long to be shown whole, or that was trimmed \
-later. Every output is stored in full, byte for byte. A shortened output ends with a line like \
-[trimtab: showing 120 of 3,411 lines ...; all of it: tool_output_cache({\"ref_id\":\"...\"})], and \
-one that was trimmed names its ref_id too: copy the ref_id from there, never make one up. Lines \
-come numbered from 1; offset counts from 0, so offset 60 starts at the line numbered 61. Ask for \
-the range you need (offset and limit) instead of the whole, and when you look for something and \
-do not know where it is, use tool_output_cache_grep first. This does not run the tool again: it \
-shows what the tool printed then.";
+Reads lines of an earlier tool output that was shortened or removed. Every output is stored in \
+full. Copy the ref_id from the text that stands in its place; never invent one. Lines are numbered \
+from 1 and offset counts from 0, so offset 60 starts at line 61. Ask for the range you need, and \
+use tool_output_cache_grep first if you do not know where it is. The tool is not run again: you \
+see what it printed then.";
 
 const GREP_DESCRIPTION: &str = "\
-Searches earlier tool outputs of this session in full, including everything that is no longer \
-shown. Give ref_id to search one output, or leave it out to search all of them. The pattern is \
-plain text unless regex is true. Matches come as numbered lines below the ref_id of their output; \
-before and after add lines around them, and tool_output_cache reads on from there (offset = line \
-number - 1). Outputs that are not text are left out. \
-Use it before you run a command or read a file a second time: the answer may already be there.";
+Searches earlier tool outputs of this session in full, also what is no longer shown: one output \
+with ref_id, else all. The pattern is plain text unless regex is true. Matches are numbered lines \
+below the ref_id of their output; tool_output_cache reads on from there (offset = line number - \
+1). Use it before you run a command or read a file a second time.";
 
 /// The definition of [`READ`].
 pub fn read() -> ToolDefinition {

@@ -122,7 +122,9 @@ impl Exchange {
 
     /// True if our body is sent: our window, or the original messages with our tools before them.
     fn has_our_body(&self) -> bool {
-        self.managed.mode == ProxyMode::On && self.bypass_reason == self.managed.untouched
+        let untouched = self.managed.untouched;
+        let is_bypassed = self.bypass_reason.is_some() && self.bypass_reason != untouched;
+        self.managed.mode == ProxyMode::On && !is_bypassed
     }
 
     /// Fills the record.

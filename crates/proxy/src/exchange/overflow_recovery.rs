@@ -25,9 +25,11 @@ impl Exchange {
         let (tokens, asked) = (self.outgoing.tokens, self.outgoing.answer);
         let ours = self.is_ours();
         let (sent_window, sent_messages) = (self.outgoing.window, self.outgoing.messages);
-        let sent = self
-            .edited()
-            .map_or(self.managed.job.body.len(), Bytes::len);
+        let whole = self.managed.job.body.len();
+        let sent = self.edited().map_or(whole, Bytes::len);
+        // Of a conversation that the provider keeps, the client sends only the end.
+        let is_partial = self.managed.job.partial.is_some() && !self.outgoing.has_new_window;
+        let sent = if is_partial { whole.max(sent) } else { sent };
         let recovering = deadline::run_within(self.patience(), move || {
             let outgoing = managed.with_body(|branch, scan| {
                 let asked = if ours { asked } else { scan.answer_limit() };

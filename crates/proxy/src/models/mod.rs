@@ -77,7 +77,9 @@ impl ModelTable {
             bound_reasoning: if learned.bound_reasoning {
                 Some(true)
             } else {
-                found.as_ref().map(|found| found.model.rules.bound_reasoning)
+                found
+                    .as_ref()
+                    .map(|found| found.model.rules.bound_reasoning)
             },
             no_block_binding: learned.no_block_binding,
             is_assumed: found

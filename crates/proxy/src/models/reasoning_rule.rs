@@ -36,10 +36,12 @@ impl KnownModel {
         let bound = binds_reasoning(scan, self.bound_reasoning);
         let thinking = scan.json(scan.request().thinking);
         let mode = pick(thinking, ["type"]).and_then(|[mode]| mode);
-        // Without a mode such models think adaptively. The other modes do not have the setting.
+        // Without a mode such models think adaptively. The other modes do not have the setting, and
+        // nobody knows whether a new model has it.
         let may_drop = bound
             && scan.dialect() == Dialect::Messages
             && self.bound_reasoning == Some(true)
+            && !self.is_assumed
             && !self.no_block_binding
             && mode.is_none_or(|mode| mode == "\"adaptive\"");
         ReasoningRule { bound, may_drop }

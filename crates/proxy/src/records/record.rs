@@ -64,6 +64,8 @@ pub(crate) struct PromptSizes {
     pub(crate) tokens: (u64, u64),
     /// The measures of both.
     pub(crate) measures: (Measure, Measure),
+    /// The measure of our tools in the sent prompt.
+    pub(crate) our_tools: Measure,
 }
 
 /// How many messages with reasoning a conversation has, and how many are sent with it. The others
@@ -144,6 +146,12 @@ pub struct Record {
     /// The estimated tokens of the sent prompt, by the same measure. If the action is `observed`,
     /// of the prompt that would have been sent.
     pub tokens_after: u64,
+    /// The measure of our tools in the sent prompt.
+    #[serde(skip)]
+    pub our_tools_measure: Measure,
+    /// The same in tokens, as the provider counts them.
+    #[serde(skip)]
+    pub our_tools: u64,
     /// The measures of the original and the sent prompt.
     #[serde(skip)]
     pub measures: (Measure, Measure),
@@ -204,9 +212,17 @@ impl Record {
         self.dialect.is_some() && self.status < 400 && self.action != RecordAction::Answered
     }
 
+    /// True if a body of ours was sent: a changed window, or only our tools before the messages.
+    pub(crate) fn is_changed(&self) -> bool {
+        let has_our_tools = self.measures.0 != self.measures.1;
+        self.action == RecordAction::Edited
+            || (self.action == RecordAction::Unchanged && has_our_tools)
+    }
+
     pub(crate) fn set_sizes(&mut self, sizes: PromptSizes) {
         (self.tokens_before, self.tokens_after) = sizes.tokens;
         self.measures = sizes.measures;
+        self.our_tools_measure = sizes.our_tools;
     }
 
     /// The prompt tokens with and without the proxy, scaled by the usage that was reported for the
@@ -217,7 +233,7 @@ impl Record {
         }
         let reported = self.usage.map(|usage| usage.prompt());
         let (came, changed) = self.measures;
-        let is_changed = matches!(self.action, RecordAction::Edited | RecordAction::Unchanged);
+        let is_changed = self.is_changed();
         let sent = if is_changed { changed } else { came };
         // A prompt that was not measured, or that the provider truncated, says nothing about its
         // counting.
@@ -270,6 +286,8 @@ impl Record {
             all: tokens(marked.all),
             long: tokens(marked.long),
         });
+        let ours = fits.tokens(&self.session, &self.our_tools_measure);
+        self.our_tools = u64::try_from(ours).unwrap_or(0);
         self.sent_before = sent_before;
     }
 }

@@ -139,7 +139,7 @@ impl Savings {
             let minimum = model.cache.minimum.unwrap_or(0);
             OriginalUsage::of_edited(record, &usage, &OriginalCache::of(record, caches, minimum))
         } else {
-            OriginalUsage::of_unchanged(usage)
+            OriginalUsage::of_unchanged(record, usage)
         };
         // Without the proxy there would have been no retrieval calls, so their cost counts against
         // it.
@@ -220,7 +220,8 @@ impl OriginalCache {
             Some(record.sent_before.sometime).filter(|_| is_warm),
         ];
         // Tokens that hit the cache now would also have hit it without the proxy.
-        let sent = sent.into_iter().flatten().fold(usage.cache_read, u64::max);
+        let read = usage.cache_read.saturating_sub(record.our_tools);
+        let sent = sent.into_iter().flatten().fold(read, u64::max);
         let Some(marked) = marked else {
             // If the provider bills writes now, it would have billed them for this part too.
             let writes = usage.cache_creation > 0;
@@ -265,8 +266,21 @@ impl OriginalUsage {
         }
     }
 
-    /// An unchanged request costs what it cost.
-    fn of_unchanged(usage: Usage) -> Self {
+    /// A request with the client's own messages costs what it cost, without our tools before them.
+    /// They are read from the cache if anything is.
+    fn of_unchanged(record: &Record, mut usage: Usage) -> Self {
+        let mut ours = record.our_tools;
+        let kinds = [
+            &mut usage.cache_read,
+            &mut usage.cache_creation,
+            &mut usage.input,
+        ];
+        for tokens in kinds {
+            let part = ours.min(*tokens);
+            *tokens -= part;
+            ours -= part;
+        }
+        usage.cache_creation_long = usage.cache_creation_long.min(usage.cache_creation);
         Self {
             bounded: usage,
             unbounded: usage,

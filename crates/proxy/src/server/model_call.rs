@@ -126,7 +126,7 @@ async fn plan_body(
 ) -> Result<(ManagedRequest, PlannedSend), Unmanaged> {
     let is_compressed = context.headers.contains_key(CONTENT_ENCODING);
     let full_body = whole_conversation(context, call, &body).await;
-    let is_pieced = full_body.is_some();
+    let partial = full_body.as_ref().map(|_| body.clone());
     let body = full_body.unwrap_or(body);
     let (dialect, limits) = (call.dialect, context.settings.config.limits);
     // Small bodies have nothing to trim. They are read for their model's name only.
@@ -146,7 +146,7 @@ async fn plan_body(
     };
     // The hash is of the received bytes, so it is useless for a body that was decompressed or
     // completed.
-    let hashed = if is_pieced {
+    let hashed = if partial.is_some() {
         // Hashed here, because a completed body is as long as its conversation, and only its new
         // part shall need memory like a new body.
         let (opened, body) = (Arc::clone(&call.opened), body.clone());
@@ -156,6 +156,7 @@ async fn plan_body(
         Some(read.hashed).filter(|_| !is_compressed)
     };
     let mut job = PlanningJob {
+        partial,
         hashed,
         ..PlanningJob::new(context, Arc::clone(&call.opened), dialect, tenant, body)
     };

@@ -106,6 +106,7 @@ impl PlannedTalk {
             headers: HeaderMap::new(),
             tenant: opened.keys.tenant(&PresentedIdentity::default()),
             body: self.body(),
+            partial: None,
             hashed: None,
             known: None,
             opened,

@@ -138,7 +138,7 @@ async fn conversation(
         largest < Some(WINDOW * 11 / 10),
         "{preset} {dialect} {model} {largest:?}"
     );
-    Arc::try_unwrap(records).unwrap().into_inner().unwrap()
+    records.lock().unwrap().clone()
 }
 
 fn presets() -> impl Iterator<Item = &'static str> {

@@ -49,6 +49,7 @@ async fn repeated_output_becomes_a_reference_only_if_that_saves_more_than_the_to
         let (running, base) = proxy(known).await;
         for (count, action) in [(40, "unchanged"), (400, "edited")] {
             let mut talk = Talk::new(dialect, &format!("read {count} lines twice"));
+            talk.has_tools = false;
             talk.round("c1", &lines(count)).says("once more");
             talk.user("again").round("c2", &lines(count));
             let body = talk.body();
@@ -133,17 +134,21 @@ async fn request_without_changes_is_forwarded_byte_for_byte() {
     for dialect in Dialect::ALL {
         let upstream = echo(dialect).await;
         let (_running, base) = proxy(config(&upstream.url())).await;
-        let mut talk = Talk::new(dialect, "hello");
-        talk.round("c1", "a.txt").says("one file").user("thanks");
-        let body = talk.body().replace(':', " :\t");
-        let got = post(&base, path(dialect), &[], body.clone()).await;
-        assert_eq!(
-            got.header("x-trimtab-action"),
-            "unchanged",
-            "{:?}",
-            got.headers
-        );
-        assert_eq!(upstream.seen()[0].text(), body);
+        for has_tools in [false, true] {
+            let mut talk = Talk::new(dialect, &format!("hello {has_tools}"));
+            talk.has_tools = has_tools;
+            talk.round("c1", "a.txt").says("one file").user("thanks");
+            let body = talk.body().replace(':', " :\t");
+            let got = post(&base, path(dialect), &[], body.clone()).await;
+            assert_eq!(
+                got.header("x-trimtab-action"),
+                "unchanged",
+                "{:?}",
+                got.headers
+            );
+            let sent = upstream.seen().pop().unwrap().text();
+            assert_eq!(sent, body);
+        }
     }
 }
 

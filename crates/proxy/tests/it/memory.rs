@@ -82,6 +82,7 @@ async fn record_holds_the_beginning_of_a_long_model_name() {
     let base = format!("http://{}", running.address());
     let mut talk = Talk::new(Dialect::Chat, "hello");
     talk.model = format!("house-model-{}", "\u{e9}".repeat(MIB));
+    talk.has_tools = false;
     for mode in ["on", "bypass"] {
         post(&base, PATH, &[("x-trimtab-mode", mode)], talk.body()).await;
         assert_eq!(upstream.seen().last().unwrap().text(), talk.body());

@@ -5,7 +5,7 @@ use trimtab_engine::policy::PRESETS;
 use trimtab_model::Dialect;
 
 use crate::fake::{Reply, Upstream, post};
-use crate::talk::{Talk, answer, lines, path, said, streamed};
+use crate::talk::{Talk, answer, lines, path, said, streamed, without_our_tools};
 use crate::{config, proxy};
 
 /// How an upstream says that a request is too large.
@@ -320,7 +320,7 @@ async fn client_compaction_passes_unchanged_unless_it_overflows() {
         let got = post(&base, "/v1/messages", &[], talk.body()).await;
         assert_eq!(got.status, 200, "{}", got.text());
         let seen = upstream.seen();
-        assert_eq!(seen[0].text(), talk.body());
+        assert_eq!(without_our_tools(dialect, &seen[0].text()), talk.body());
         assert_eq!(seen.len() > 1, edited);
         if !edited {
             assert_eq!(got.header("x-trimtab-reason"), "own-compaction");
@@ -426,15 +426,6 @@ async fn without_figures(dialect: Dialect, limit: usize) -> Upstream {
     .await
 }
 
-/// True if a body names something in the store.
-fn names_ref(body: &str) -> bool {
-    let mut words = body.split(|c: char| !c.is_ascii_alphanumeric());
-    words.any(|word| {
-        let is_spelled_so = |byte| matches!(byte, b'a'..=b'z' | b'2'..=b'7');
-        word.len() == 16 && word.bytes().all(is_spelled_so)
-    })
-}
-
 #[tokio::test]
 async fn overflow_without_figures_is_retried_with_refs_and_tools() {
     for dialect in Dialect::ALL {
@@ -444,6 +435,7 @@ async fn overflow_without_figures_is_retried_with_refs_and_tools() {
             preset.clone_into(&mut config.preset);
             let (running, base) = proxy(config).await;
             let mut talk = Talk::new(dialect, "read all files");
+            post(&base, path(dialect), &[], talk.body()).await;
             for round in 0..30 {
                 talk.round(&format!("c{round}"), &lines(140 + 40 * (round % 7)));
                 let got = post(&base, path(dialect), &[], talk.body()).await;
@@ -464,8 +456,10 @@ async fn overflow_without_figures_is_retried_with_refs_and_tools() {
                 let is_summary = body.get("tool_choice").is_some() || body.get("tools").is_none();
                 if !is_summary {
                     let tools = body["tools"].take().to_string();
-                    let (offers, text) = (tools.contains("tool_output_cache"), body.to_string());
-                    assert_eq!(offers, names_ref(&text), "{dialect} {preset}: {text}");
+                    assert!(
+                        tools.contains("tool_output_cache"),
+                        "{dialect} {preset}: {body}"
+                    );
                 }
             }
         }

@@ -181,6 +181,7 @@ async fn preset_none_chosen_for_a_session_sends_it_unchanged_from_the_next_call_
 /// A conversation of six rounds that was sent round by round, and its state after the third.
 async fn sent_rounds(dialect: Dialect, base: &str) -> (Talk, String) {
     let mut talk = Talk::new(dialect, "read all files");
+    talk.has_tools = false;
     let (mut earlier, mut session) = (talk.clone(), String::new());
     for round in 0..6 {
         talk.round(&format!("c{round}"), &lines(50 + round));

@@ -8,7 +8,7 @@ use trimtab_proxy::ProxyConfig;
 use trimtab_store::{MemoryStore, Store};
 
 use crate::fake::{Asked, Reply, Upstream, post};
-use crate::talk::{Talk, answer, calling, lines, path, said, streamed};
+use crate::talk::{Talk, answer, calling, lines, may_call, path, said, streamed};
 use crate::{config, proxy, proxy_with};
 
 /// The ref that a window shows.
@@ -267,10 +267,7 @@ async fn a_model_that_never_stops_asking_is_stopped() {
     for dialect in Dialect::ALL {
         for stream in [true, false] {
             let upstream = Upstream::start(move |number, asked| {
-                if !asked.json()["tools"]
-                    .to_string()
-                    .contains("tool_output_cache")
-                {
+                if !may_call(&asked.json()) {
                     return reply(dialect, asked, &answer(dialect, "well then", 60));
                 }
                 let arguments = json!({"ref_id": shown_ref(&asked.text()), "offset": number});
@@ -296,7 +293,7 @@ async fn a_model_that_never_stops_asking_is_stopped() {
             assert_eq!(
                 seen.len(),
                 5,
-                "one call, three rounds, one without the tools"
+                "one call, three rounds, one in which nothing may be called"
             );
             assert!(
                 seen[4].text().contains("no more of these calls"),
@@ -307,23 +304,23 @@ async fn a_model_that_never_stops_asking_is_stopped() {
 }
 
 #[tokio::test]
-async fn retrieval_tools_are_offered_only_with_a_ref() {
+async fn retrieval_tools_are_offered_to_agents_at_once_and_to_others_with_a_ref() {
     let dialect = Dialect::Messages;
     let upstream =
         Upstream::start(move |_, asked| reply(dialect, asked, &answer(dialect, "ok", 9))).await;
     let (running, base) = proxy(config(&upstream.url())).await;
-    let mut talk = Talk::new(dialect, "q");
-    talk.round("c1", "short");
-    post(&base, path(dialect), &[], talk.body()).await;
-    talk.round("c2", &lines(5_000));
-    post(&base, path(dialect), &[], talk.body()).await;
     let tools = |at: usize| {
-        upstream.seen()[at].json()["tools"]
-            .as_array()
-            .unwrap()
-            .len()
+        let asked = upstream.seen()[at].json();
+        asked["tools"].as_array().map_or(0, Vec::len)
     };
-    assert_eq!((tools(0), tools(1)), (1, 3));
+    for (at, has_tools, offered) in [(0, true, (3, 3)), (2, false, (0, 2))] {
+        let mut talk = Talk::new(dialect, &format!("q {has_tools}"));
+        talk.has_tools = has_tools;
+        post(&base, path(dialect), &[], talk.body()).await;
+        talk.round("c1", "short").round("c2", &lines(5_000));
+        post(&base, path(dialect), &[], talk.body()).await;
+        assert_eq!((tools(at), tools(at + 1)), offered);
+    }
     // A client that has our MCP server needs no second pair.
     let mut own = Talk::new(dialect, "own");
     own.round("c1", &lines(5_000));
@@ -332,14 +329,13 @@ async fn retrieval_tools_are_offered_only_with_a_ref() {
         json!({"name": "mcp__trimtab__tool_output_cache", "input_schema": {"type": "object"}}),
     );
     post(&base, path(dialect), &[], value.to_string()).await;
-    assert_eq!(tools(2), 2);
+    assert_eq!(tools(4), 2);
     running
         .reload(ProxyConfig {
             retrieval: false,
             ..config(&upstream.url())
         })
         .unwrap();
-    talk.says("x").user("y");
-    post(&base, path(dialect), &[], talk.body()).await;
-    assert_eq!(tools(3), 1);
+    post(&base, path(dialect), &[], own.body()).await;
+    assert_eq!(tools(5), 1);
 }

@@ -1,7 +1,8 @@
 //! Conversations as clients send them, in three dialects.
 
 use serde_json::{Value, json};
-use trimtab_model::Dialect;
+use trimtab_engine::view::tools::ToolNames;
+use trimtab_model::{Dialect, RawJson};
 
 pub(crate) fn path(dialect: Dialect) -> &'static str {
     match dialect {
@@ -18,6 +19,8 @@ pub(crate) struct Talk {
     pub(crate) model: String,
     pub(crate) stream: bool,
     pub(crate) max_tokens: u64,
+    /// True if the client offers its tool in every request, as an agent does.
+    pub(crate) has_tools: bool,
     pub(crate) entries: Vec<Value>,
 }
 
@@ -28,6 +31,7 @@ impl Talk {
             model: "house-model".to_owned(),
             stream: false,
             max_tokens: 500,
+            has_tools: true,
             entries: Vec::new(),
         };
         if dialect == Dialect::Chat {
@@ -96,12 +100,28 @@ impl Talk {
             Dialect::Responses => json!({"model": self.model, "instructions": "be helpful",
                 "input": self.entries, "max_output_tokens": self.max_tokens, "store": false}),
         };
-        body["tools"] = json!([tool]);
+        if self.has_tools {
+            body["tools"] = json!([tool]);
+        }
         if self.stream {
             body["stream"] = json!(true);
         }
         body.to_string()
     }
+}
+
+/// A body without our tools, which are behind the client's.
+pub(crate) fn without_our_tools(dialect: Dialect, body: &str) -> String {
+    let ours = ToolNames::default().definitions();
+    let ours = ours.map(|tool| format!(",{}", RawJson::of(&tool.in_dialect(dialect)).as_str()));
+    body.replacen(&ours.concat(), "", 1)
+}
+
+/// True if the model may call our tools.
+pub(crate) fn may_call(asked: &Value) -> bool {
+    let choice = &asked["tool_choice"];
+    let is_none = choice == "none" || choice["type"] == "none";
+    asked["tools"].to_string().contains("tool_output_cache") && !is_none
 }
 
 /// Lines that differ.

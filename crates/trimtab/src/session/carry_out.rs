@@ -74,7 +74,7 @@ impl Session {
             usage: None,
             tokens,
             cold: self.calls.cold,
-            in_bound_loop: self.setup.bound_reasoning && self.projection.ends_in_tool_loop(),
+            in_bound_loop: self.setup.bound_reasoning && self.projection.ends_in_signed_loop(),
             rates: self
                 .setup
                 .prices

@@ -55,13 +55,22 @@ impl Session {
         self.projection.undo();
         self.calls.usage = None;
         self.calls.answer_in_flight.mark_stale();
-        // Reasoning that came since is bound to the window that no longer exists.
-        self.strip_reasoning(made_at, PlanReason::Admission)?;
+        // Reasoning that came since is bound to the window that no longer exists. Then reasoning
+        // that was removed before must not come back in front of it.
+        if strip_bound_reasoning(made_at, self.projection.slots()).is_some() {
+            self.strip_reasoning(0, PlanReason::Admission)?;
+        }
         let mut event = SessionEvent::new(SessionEventKind::Undone, PlanReason::ByHand);
         (event.tokens_before, event.messages_before) = before;
         (event.tokens_after, event.messages_after) = self.window_tokens()?;
         self.events.push(event);
         Ok(true)
+    }
+
+    /// True if the window contains signed reasoning that the model binds to what precedes it.
+    pub fn has_bound_reasoning(&self) -> bool {
+        let strip = strip_bound_reasoning(0, self.projection.slots());
+        self.setup.bound_reasoning && strip.is_some()
     }
 
     /// Sets whether the next model binds signed reasoning to everything before it.

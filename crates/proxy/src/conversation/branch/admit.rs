@@ -62,7 +62,6 @@ impl Branch {
                 work::without_cancel(|| self.admit_outputs(pending.outputs))?;
             }
         }
-        self.joined_late |= known == 0 && self.reasoning > 0;
         if std::mem::take(&mut self.starts_over) && self.reasoning > 0 {
             // These answers followed other windows, and providers bind reasoning to its window.
             self.session.front_changes()?;

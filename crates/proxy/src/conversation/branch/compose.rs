@@ -174,8 +174,7 @@ impl Branch {
             // A window that cannot be made to fit is sent as small as it is. The provider decides.
             Err(_) => self.estimate()?,
         };
-        let are_new = !options.tools.from_start || std::mem::take(&mut self.joined_late);
-        if offered.is_some() && are_new {
+        if offered.is_some() && !self.offers_from_start(options) {
             // Tools come before all messages, so reasoning that came without them is stale.
             self.session.front_changes()?;
         }
@@ -233,8 +232,9 @@ impl Branch {
         let tools = self.tools.1;
         let came = self.received_measure + tools;
         // An unchanged body saves exactly nothing, whatever the window would have measured.
+        let ours = ours.filter(|_| is_changed).unwrap_or_default();
         let sent = if is_changed {
-            self.session.window()?.measures().total() + tools + ours.unwrap_or_default()
+            self.session.window()?.measures().total() + tools + ours
         } else {
             came
         };
@@ -242,6 +242,7 @@ impl Branch {
         Ok(PromptSizes {
             tokens: (calibration.tokens(&came), calibration.tokens(&sent)),
             measures: (came, sent),
+            our_tools: ours,
         })
     }
 
@@ -262,8 +263,13 @@ impl Branch {
         if offer.ours.is_none() || self.session.setup().policy.sends_unchanged() {
             return Ok(None);
         }
-        let are_offered = offer.from_start || self.shows_a_ref()?;
+        let are_offered = self.offers_from_start(options) || self.shows_a_ref()?;
         Ok(offer.ours.filter(|_| are_offered))
+    }
+
+    /// True if our tools are in every request: the conversation is that of an agent, and began here.
+    fn offers_from_start(&self, options: &ComposeOptions) -> bool {
+        options.tools.from_start && !self.joined_late
     }
 
     /// Adds the size of the retrieval tools to the budget if they are offered, or will be because

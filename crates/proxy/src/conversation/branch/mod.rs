@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 
 use trimtab::session::{Moment, PendingSummary, Session, SessionError, Setup};
 use trimtab_engine::policy::Policy;
-use trimtab_model::Message;
 use trimtab_model::estimate::Measure;
+use trimtab_model::{Message, Role};
 use trimtab_store::{SessionId, StagedStore, Store, Stream};
 
 use crate::conversation::durability::{FlushScheduled, is_conflict};
@@ -115,7 +115,7 @@ pub(crate) struct Branch {
     copy_of: Option<(usize, (u64, u64))>,
     /// True if its first messages were answered in another branch, with other windows.
     starts_over: bool,
-    /// True if its first messages contain reasoning that came before we added tools.
+    /// True if its first request continued a long conversation that came without our tools.
     joined_late: bool,
 }
 
@@ -222,6 +222,21 @@ impl Branch {
             places.filter_map(measure).sum()
         };
         text + self.tools.1
+    }
+
+    /// Notes how much of the first request was sent before, without our tools. Adding them now would
+    /// make its reasoning stale, and with more than `bytes` it would cost more than it gives.
+    pub(crate) fn note_earlier_messages(&mut self, bytes: u64) {
+        let projection = self.session.projection();
+        let messages = projection.log().messages();
+        let newest = messages
+            .iter()
+            .rposition(|message| message.role == Role::Assistant);
+        let earlier = 0..newest.map_or(0, |newest| newest + 1);
+        let measures = earlier.filter_map(|at| projection.measure(at).copied());
+        let earlier: Measure = measures.sum();
+        let is_bound = self.session.has_bound_reasoning();
+        self.joined_late = newest.is_some() && (earlier.sizes().bytes() > bytes || is_bound);
     }
 
     /// The client's unaltered messages, with their positions.

@@ -254,7 +254,13 @@ impl ManagedRequest {
         // Everything that decides how outputs are shown is set before the first one is admitted.
         self.prepare(branch, scan, setup)?;
         branch.id().as_str().clone_into(&mut self.session);
+        let begins = branch.fingerprints().len() == 0;
         branch.admit(scan, &reading.fingerprints)?;
+        if begins {
+            // Shorter requests are not managed.
+            let bytes = self.job.settings.config.limits.session_bytes;
+            branch.note_earlier_messages(bytes as u64);
+        }
         let model = self.model_limits.model.as_ref();
         self.marked = asked_cache::marked_parts(model, branch, scan);
         Ok(())
@@ -331,6 +337,16 @@ impl ManagedRequest {
         let mut outgoing = branch.compose(scan, &self.options)?;
         if self.untouched.is_some() {
             outgoing.body = branch.with_same_front(scan, &self.options, outgoing.offered)?;
+        } else if let Some(partial) = self
+            .job
+            .partial
+            .as_ref()
+            .filter(|_| !outgoing.has_new_window)
+        {
+            // The provider has the rest of the conversation.
+            let scan = BodyScan::new(partial, scan.dialect())
+                .map_err(|why| BranchError::Mismatch(why.to_string()))?;
+            outgoing.body = branch.with_same_front(&scan, &self.options, outgoing.offered)?;
         }
         let outgoing = self.job.with_reserved_body(outgoing);
         let pending = pending.filter(|_| branch.decisions() == decided);

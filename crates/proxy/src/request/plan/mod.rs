@@ -57,6 +57,8 @@ pub(crate) struct PlanningJob {
     pub(crate) tenant: Tenant,
     /// The decompressed body.
     pub(crate) body: Bytes,
+    /// The client's own body, if it has only a part of the conversation and `body` was completed.
+    pub(crate) partial: Option<Bytes>,
     /// The hash of the body, if it was computed on arrival.
     pub(crate) hashed: Option<PrefixHash>,
     /// The known prefix of the body, if it was searched for already.
@@ -147,6 +149,7 @@ impl PlanningJob {
             headers: request.headers.clone(),
             tenant,
             body,
+            partial: None,
             hashed: None,
             known: None,
         }
