@@ -36,7 +36,7 @@ impl RetrievalOffer {
     ///
     /// Tools stand in front of everything else. Adding them later would cost the whole cached
     /// prompt, which is more than reading their few lines with every call of an agent.
-    pub(crate) fn beside(scan: &BodyScan<'_>, rules: &ModelRules) -> Self {
+    pub(crate) fn beside(scan: &BodyScan<'_>, rules: ModelRules) -> Self {
         if has_mcp_server(scan) {
             return Self {
                 callable: Some(ToolNames::default()),

@@ -147,7 +147,7 @@ impl Exchange {
         record.sent_before_measures = managed.sent_before;
         record.marked_measures = managed.marked;
         record.window = managed.model_limits.window.unwrap_or_default();
-        record.set_sizes(self.outgoing.sizes);
+        record.set_sizes(&self.outgoing.sizes);
         // The client's own body was sent. Only observing reports what would have been saved.
         if !self.is_ours() && managed.mode != ProxyMode::Observe {
             record.tokens_after = record.tokens_before;

@@ -219,7 +219,7 @@ impl Record {
             || (self.action == RecordAction::Unchanged && has_our_tools)
     }
 
-    pub(crate) fn set_sizes(&mut self, sizes: PromptSizes) {
+    pub(crate) fn set_sizes(&mut self, sizes: &PromptSizes) {
         (self.tokens_before, self.tokens_after) = sizes.tokens;
         self.measures = sizes.measures;
         self.our_tools_measure = sizes.our_tools;

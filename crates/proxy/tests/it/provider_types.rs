@@ -11,10 +11,8 @@ use crate::fits::HEADERS;
 use crate::talk::{path, without_our_tools};
 use crate::{config, proxy};
 
-/// The entries of a Messages request with every type of block.
-fn messages() -> Vec<Value> {
-    let image = json!({"type": "base64", "media_type": "image/png", "data": "aGk="});
-    let pdf = json!({"type": "base64", "media_type": "application/pdf", "data": "aGk="});
+/// Calls that the provider carries out, each with its result.
+fn server_calls() -> Vec<Value> {
     let server = |id: &str, name: &str, result: &str, content: Value| {
         let call = json!({"type": "server_tool_use", "id": id, "name": name, "input": {"a": 1}});
         [
@@ -23,7 +21,7 @@ fn messages() -> Vec<Value> {
         ]
     };
     let run = |kind: &str| json!({"type": kind, "stdout": "7", "stderr": "", "return_code": 0});
-    let servers = [
+    let calls = [
         server(
             "s1",
             "web_search",
@@ -66,8 +64,15 @@ fn messages() -> Vec<Value> {
         ),
         server("s7", "of_next_year", "next_year_tool_result", json!([])),
     ];
+    calls.into_iter().flatten().collect()
+}
+
+/// The entries of a Messages request with every type of block.
+fn messages() -> Vec<Value> {
+    let image = json!({"type": "base64", "media_type": "image/png", "data": "aGk="});
+    let pdf = json!({"type": "base64", "media_type": "application/pdf", "data": "aGk="});
     let mut said = vec![json!({"type": "compaction", "content": "earlier"})];
-    said.extend(servers.into_iter().flatten());
+    said.extend(server_calls());
     said.extend([
         json!({"type": "mcp_tool_use", "id": "m1", "name": "n", "server_name": "s", "input": {}}),
         json!({"type": "mcp_tool_result", "tool_use_id": "m1", "is_error": false, "content": []}),

@@ -8,6 +8,10 @@ use super::rules::{BrokenRule, text};
 /// The rules of one model. A name that begins with none of the known ones is a model of tests: it
 /// binds its reasoning, and takes every mode of thinking.
 #[derive(Clone, Copy, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each rule holds or does not, independently of the others"
+)]
 pub(super) struct ModelRules {
     /// Reasoning is valid only with what stood before it.
     pub(super) binds: bool,

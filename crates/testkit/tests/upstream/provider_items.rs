@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use trimtab_model::Dialect;
 use trimtab_testkit::upstream::StrictProvider;
 
-fn broken(dialect: Dialect, list: Value) -> Vec<String> {
+fn broken(dialect: Dialect, list: &Value) -> Vec<String> {
     let body = match dialect {
         Dialect::Responses => json!({"model": "m", "store": false, "input": list}),
         _ => json!({"model": "m", "max_tokens": 9, "messages": list,
@@ -26,10 +26,10 @@ fn program() -> Vec<Value> {
 
 #[test]
 fn open_program_is_accepted_and_its_outputs_name_it() {
-    assert!(broken(Dialect::Responses, json!(program())).is_empty());
+    assert!(broken(Dialect::Responses, &json!(program())).is_empty());
     let mut list = program();
     list.remove(1);
-    let said = broken(Dialect::Responses, json!(list));
+    let said = broken(Dialect::Responses, &json!(list));
     assert_eq!(
         said,
         [
@@ -39,18 +39,18 @@ fn open_program_is_accepted_and_its_outputs_name_it() {
     );
     let mut list = program();
     list[3].as_object_mut().unwrap().remove("caller");
-    let said = broken(Dialect::Responses, json!(list));
+    let said = broken(Dialect::Responses, &json!(list));
     assert_eq!(said, ["output \"c1\" has another caller"]);
     let mut list = program();
     list[3]["output"] = json!("a\n[trimtab: 9 lines left out]");
-    let said = broken(Dialect::Responses, json!(list));
+    let said = broken(Dialect::Responses, &json!(list));
     assert_eq!(said, ["output \"c1\" for a program is cut"]);
     let mut list = program();
     list[1] = json!({"type": "program_output", "call_id": "p1", "result": "7"});
-    assert!(!broken(Dialect::Responses, json!(list)).is_empty());
+    assert!(!broken(Dialect::Responses, &json!(list)).is_empty());
 }
 
-fn programmatic(results: Value) -> Value {
+fn programmatic(results: &Value) -> Value {
     json!([
         {"role": "user", "content": "go"},
         {"role": "assistant", "content": [
@@ -63,14 +63,14 @@ fn programmatic(results: Value) -> Value {
 #[test]
 fn message_for_a_program_has_only_results() {
     let result = json!({"type": "tool_result", "tool_use_id": "c1", "content": "a"});
-    assert!(broken(Dialect::Messages, programmatic(json!([result]))).is_empty());
+    assert!(broken(Dialect::Messages, &programmatic(&json!([result]))).is_empty());
     let text = json!({"type": "text", "text": "and hurry"});
-    let said = broken(Dialect::Messages, programmatic(json!([result, text])));
+    let said = broken(Dialect::Messages, &programmatic(&json!([result, text])));
     assert_eq!(said, ["message 2 answers a program with more"]);
-    let mut apart = programmatic(json!([result]));
+    let mut apart = programmatic(&json!([result]));
     let list = apart.as_array_mut().unwrap();
     list.push(json!({"role": "user", "content": "and hurry"}));
-    let said = broken(Dialect::Messages, apart);
+    let said = broken(Dialect::Messages, &apart);
     assert_eq!(said, ["message 3 answers a program with more"]);
 }
 
@@ -80,26 +80,26 @@ fn signed_summary_stands_first_and_alone() {
     let said = |content: Value| json!({"role": "assistant", "content": content});
     let user = json!({"role": "user", "content": "go"});
     let first = json!([said(json!([block])), user]);
-    assert!(broken(Dialect::Messages, first).is_empty());
+    assert!(broken(Dialect::Messages, &first).is_empty());
     let more = json!([said(json!([block, {"type": "text", "text": "a"}])), user]);
     assert_eq!(
-        broken(Dialect::Messages, more),
+        broken(Dialect::Messages, &more),
         ["the summary at messages.0.content.0 is misplaced"]
     );
     let late = json!([user, said(json!([block])), user]);
     assert_eq!(
-        broken(Dialect::Messages, late),
+        broken(Dialect::Messages, &late),
         ["the summary at messages.1.content.0 is misplaced"]
     );
     let two = json!([said(json!([block])), said(json!([block])), user]);
-    assert_eq!(broken(Dialect::Messages, two).len(), 1);
+    assert_eq!(broken(Dialect::Messages, &two).len(), 1);
     let unsigned = json!({"type": "compaction", "content": "x"});
     let opening = json!([
         user,
         said(json!([unsigned, {"type": "text", "text": "a"}])),
         user
     ]);
-    assert!(broken(Dialect::Messages, opening).is_empty());
+    assert!(broken(Dialect::Messages, &opening).is_empty());
 }
 
 #[test]
@@ -111,9 +111,9 @@ fn reference_names_a_tool_of_the_request() {
             {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1",
                 "content": [{"type": "tool_reference", "tool_name": name}]}]}])
     };
-    assert!(broken(Dialect::Messages, referring("read")).is_empty());
+    assert!(broken(Dialect::Messages, &referring("read")).is_empty());
     assert_eq!(
-        broken(Dialect::Messages, referring("gone")),
+        broken(Dialect::Messages, &referring("gone")),
         ["there is no tool \"gone\" to refer to"]
     );
 }

@@ -384,7 +384,6 @@ impl Branch {
     /// The client's own messages behind the same tools as in the other requests of the conversation,
     /// so that the provider's cache and the reasoning stay valid. None if nothing is added.
     pub(crate) fn with_same_front(
-        &self,
         scan: &BodyScan<'_>,
         options: &ComposeOptions,
         offered: Option<ToolNames>,

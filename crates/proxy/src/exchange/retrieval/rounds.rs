@@ -96,7 +96,7 @@ impl AnswerWatch for AnswerOutcome {
             record.hidden = served.hidden;
             record.retrievals = served.retrievals;
             if let Some(sizes) = served.sizes {
-                record.set_sizes(sizes);
+                record.set_sizes(&sizes);
             }
         });
     }

@@ -121,7 +121,7 @@ impl ManagedRequest {
             settings.config.retrieval && mode == ProxyMode::On && answers_pass_here(&work, scan);
         let ways = ComposeOptions {
             tools: if offers {
-                RetrievalOffer::beside(scan, &rules)
+                RetrievalOffer::beside(scan, rules)
             } else {
                 RetrievalOffer::default()
             },
@@ -336,7 +336,7 @@ impl ManagedRequest {
         let decided = branch.decisions();
         let mut outgoing = branch.compose(scan, &self.options)?;
         if self.untouched.is_some() {
-            outgoing.body = branch.with_same_front(scan, &self.options, outgoing.offered)?;
+            outgoing.body = Branch::with_same_front(scan, &self.options, outgoing.offered)?;
         } else if let Some(partial) = self
             .job
             .partial
@@ -346,7 +346,7 @@ impl ManagedRequest {
             // The provider has the rest of the conversation.
             let scan = BodyScan::new(partial, scan.dialect())
                 .map_err(|why| BranchError::Mismatch(why.to_string()))?;
-            outgoing.body = branch.with_same_front(&scan, &self.options, outgoing.offered)?;
+            outgoing.body = Branch::with_same_front(&scan, &self.options, outgoing.offered)?;
         }
         let outgoing = self.job.with_reserved_body(outgoing);
         let pending = pending.filter(|_| branch.decisions() == decided);
