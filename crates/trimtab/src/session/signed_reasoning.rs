@@ -9,6 +9,14 @@ use super::{Session, SessionError, SessionEvent, SessionEventKind};
 /// The note about reasoning that was removed because something in front of it changed.
 const FRONT_NOTE: &str = "earlier reasoning was removed: tools or instructions in front of it changed, and it is bound to them";
 
+/// The edit of a plan that only notes something.
+const NOTHING: Edit = Edit::StripReasoning { from: 0, before: 0 };
+
+/// True for the plan that notes a late join.
+pub(super) fn notes_late_join(plan: &Plan) -> bool {
+    plan.reason == PlanReason::Admission && plan.edits == [NOTHING]
+}
+
 /// Whether an answer is in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum AnswerInFlight {
@@ -67,6 +75,18 @@ impl Session {
         Ok(true)
     }
 
+    /// Notes for good, for all processes, that the conversation was long when it came here, so that
+    /// tools are added only when they are needed.
+    pub fn note_late_join(&mut self) -> Result<(), SessionError> {
+        self.joined_late = true;
+        self.strip(NOTHING, PlanReason::Admission)
+    }
+
+    /// True if the conversation was long when it came here.
+    pub fn joined_late(&self) -> bool {
+        self.joined_late
+    }
+
     /// True if the window contains signed reasoning that the model binds to what precedes it.
     pub fn has_bound_reasoning(&self) -> bool {
         let strip = strip_bound_reasoning(0, self.projection.slots());
@@ -102,8 +122,7 @@ impl Session {
         }
         let strip = strip_bound_reasoning(0, self.projection.slots());
         // The plan is also the note, for other processes, that this has happened.
-        let nothing = Edit::StripReasoning { from: 0, before: 0 };
-        self.strip(strip.unwrap_or(nothing), PlanReason::FrontChanged)
+        self.strip(strip.unwrap_or(NOTHING), PlanReason::FrontChanged)
     }
 
     /// Removes the signed reasoning from position `first` on for good, if the model binds it to

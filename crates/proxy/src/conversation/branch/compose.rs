@@ -269,7 +269,7 @@ impl Branch {
 
     /// True if our tools are in every request: the conversation is that of an agent, and began here.
     fn offers_from_start(&self, options: &ComposeOptions) -> bool {
-        options.tools.from_start && !self.joined_late
+        options.tools.from_start && !self.session.joined_late()
     }
 
     /// Adds the size of the retrieval tools to the budget if they are offered, or will be because

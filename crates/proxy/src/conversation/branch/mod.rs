@@ -115,8 +115,6 @@ pub(crate) struct Branch {
     copy_of: Option<(usize, (u64, u64))>,
     /// True if its first messages were answered in another branch, with other windows.
     starts_over: bool,
-    /// True if its first request continued a long conversation that came without our tools.
-    joined_late: bool,
 }
 
 impl Branch {
@@ -176,7 +174,6 @@ impl Branch {
             composed,
             copy_of: None,
             starts_over: false,
-            joined_late: false,
         }
     }
 
@@ -226,17 +223,19 @@ impl Branch {
 
     /// Notes how much of the first request was sent before, without our tools. Adding them now would
     /// make its reasoning stale, and with more than `bytes` it would cost more than it gives.
-    pub(crate) fn note_earlier_messages(&mut self, bytes: u64) {
+    pub(crate) fn note_earlier_messages(&mut self, bytes: u64) -> Result<(), SessionError> {
         let projection = self.session.projection();
         let messages = projection.log().messages();
-        let newest = messages
-            .iter()
-            .rposition(|message| message.role == Role::Assistant);
-        let earlier = 0..newest.map_or(0, |newest| newest + 1);
-        let measures = earlier.filter_map(|at| projection.measure(at).copied());
+        let is_answer = |message: &Arc<Message>| message.role == Role::Assistant;
+        let Some(newest) = messages.iter().rposition(is_answer) else {
+            return Ok(());
+        };
+        let measures = (0..=newest).filter_map(|at| projection.measure(at).copied());
         let earlier: Measure = measures.sum();
-        let is_bound = self.session.has_bound_reasoning();
-        self.joined_late = newest.is_some() && (earlier.sizes().bytes() > bytes || is_bound);
+        if earlier.sizes().bytes() > bytes || self.session.has_bound_reasoning() {
+            self.session.note_late_join()?;
+        }
+        Ok(())
     }
 
     /// The client's unaltered messages, with their positions.
