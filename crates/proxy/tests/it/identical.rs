@@ -212,7 +212,11 @@ async fn compare(
             .map_or("", |read| read.header("x-trimtab-repairs"));
         let (_, hang_up) = answer(&received);
         let without = without_our_tools(shape.dialect, &String::from_utf8_lossy(&passed.body));
-        let is_same_body = received.body == without.as_bytes();
+        // Reasoning that came without our tools is stale with them.
+        let sent = String::from_utf8_lossy(&received.body);
+        let is_signed = sent.contains("\"signature\"") || sent.contains("\"encrypted_content\"");
+        let has_our_tools = received.body != passed.body && without.len() < passed.body.len();
+        let is_same_body = received.body == without.as_bytes() || (is_signed && has_our_tools);
         // Without headers nobody can be told what was repaired.
         let is_repaired =
             !repairs.is_empty() || matches!(hang_up, HangUp::BeforeHeaders | HangUp::InHeaders);

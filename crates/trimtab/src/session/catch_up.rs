@@ -4,7 +4,6 @@ use trimtab_engine::journal::JournalEntry;
 use trimtab_engine::plan::{Plan, PlanReason};
 
 use super::admit::edits;
-use super::signed_reasoning::notes_late_join;
 use super::stored::{fill_in, read_from};
 use super::{CallState, Session, SessionError};
 
@@ -51,7 +50,6 @@ impl Session {
     pub(super) fn add_entry(&mut self, entry: JournalEntry) {
         if let JournalEntry::Plan(plan) = &entry {
             self.front_changed |= plan.reason == PlanReason::FrontChanged;
-            self.joined_late |= notes_late_join(plan);
             self.first_ref = self.first_ref.filter(|_| !plan.shows_a_ref());
         }
         self.projection.follow(entry);

@@ -44,7 +44,7 @@ use trimtab_model::estimate::{Calibration, Measure};
 use trimtab_store::{SessionId, Store, Stream};
 
 use admit::edits;
-use signed_reasoning::{AnswerInFlight, notes_late_join};
+use signed_reasoning::AnswerInFlight;
 use stored::{fill_in, json, read_from};
 
 pub use event::{SessionEvent, SessionEventKind};
@@ -143,8 +143,6 @@ pub struct Session {
     windows: u64,
     /// True if something in front of all messages has changed since the first call.
     front_changed: bool,
-    /// True if the conversation was long when it came here.
-    joined_late: bool,
     /// What the first ref adds to a request; none once the window has shown a ref.
     first_ref: Option<Measure>,
     calls: CallState,
@@ -230,7 +228,6 @@ impl Session {
         let sent = projection.log().len();
         let changed = |plan: &Plan| plan.reason == PlanReason::FrontChanged;
         let front_changed = projection.journal().plans().any(changed);
-        let joined_late = projection.journal().plans().any(notes_late_join);
         let shows_refs = projection.journal().plans().any(Plan::shows_a_ref);
         Self {
             projection,
@@ -245,7 +242,6 @@ impl Session {
             sent_before: sent,
             windows: 0,
             front_changed,
-            joined_late,
             first_ref: (!shows_refs).then(Measure::default),
             calls: CallState::default(),
             repeats: RepeatIndex::default(),

@@ -12,11 +12,6 @@ const FRONT_NOTE: &str = "earlier reasoning was removed: tools or instructions i
 /// The edit of a plan that only notes something.
 const NOTHING: Edit = Edit::StripReasoning { from: 0, before: 0 };
 
-/// True for the plan that notes a late join.
-pub(super) fn notes_late_join(plan: &Plan) -> bool {
-    plan.reason == PlanReason::Admission && plan.edits == [NOTHING]
-}
-
 /// Whether an answer is in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum AnswerInFlight {
@@ -73,18 +68,6 @@ impl Session {
         (event.tokens_after, event.messages_after) = self.window_tokens()?;
         self.events.push(event);
         Ok(true)
-    }
-
-    /// Notes for good, for all processes, that the conversation was long when it came here, so that
-    /// tools are added only when they are needed.
-    pub fn note_late_join(&mut self) -> Result<(), SessionError> {
-        self.joined_late = true;
-        self.strip(NOTHING, PlanReason::Admission)
-    }
-
-    /// True if the conversation was long when it came here.
-    pub fn joined_late(&self) -> bool {
-        self.joined_late
     }
 
     /// True if the window contains signed reasoning that the model binds to what precedes it.

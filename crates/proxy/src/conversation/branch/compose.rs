@@ -174,7 +174,7 @@ impl Branch {
             // A window that cannot be made to fit is sent as small as it is. The provider decides.
             Err(_) => self.estimate()?,
         };
-        if offered.is_some() && !self.offers_from_start(options) {
+        if offered.is_some() && !options.tools.from_start {
             // Tools come before all messages, so reasoning that came without them is stale.
             self.session.front_changes()?;
         }
@@ -263,13 +263,8 @@ impl Branch {
         if offer.ours.is_none() || self.session.setup().policy.sends_unchanged() {
             return Ok(None);
         }
-        let are_offered = self.offers_from_start(options) || self.shows_a_ref()?;
+        let are_offered = offer.from_start || self.shows_a_ref()?;
         Ok(offer.ours.filter(|_| are_offered))
-    }
-
-    /// True if our tools are in every request: the conversation is that of an agent, and began here.
-    fn offers_from_start(&self, options: &ComposeOptions) -> bool {
-        options.tools.from_start && !self.session.joined_late()
     }
 
     /// Adds the size of the retrieval tools to the budget if they are offered, or will be because

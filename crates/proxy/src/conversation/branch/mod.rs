@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 
 use trimtab::session::{Moment, PendingSummary, Session, SessionError, Setup};
 use trimtab_engine::policy::Policy;
+use trimtab_model::Message;
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Message, Role};
 use trimtab_store::{SessionId, StagedStore, Store, Stream};
 
 use crate::conversation::durability::{FlushScheduled, is_conflict};
@@ -221,19 +221,11 @@ impl Branch {
         text + self.tools.1
     }
 
-    /// Notes how much of the first request was sent before, without our tools. Adding them now would
-    /// make its reasoning stale, and with more than `bytes` it would cost more than it gives.
-    pub(crate) fn note_earlier_messages(&mut self, bytes: u64) -> Result<(), SessionError> {
-        let projection = self.session.projection();
-        let messages = projection.log().messages();
-        let is_answer = |message: &Arc<Message>| message.role == Role::Assistant;
-        let Some(newest) = messages.iter().rposition(is_answer) else {
-            return Ok(());
-        };
-        let measures = (0..=newest).filter_map(|at| projection.measure(at).copied());
-        let earlier: Measure = measures.sum();
-        if earlier.sizes().bytes() > bytes || self.session.has_bound_reasoning() {
-            self.session.note_late_join()?;
+    /// Notes that the first request of an agent came. Its reasoning came without our tools, so it is
+    /// stale if the model binds it to them.
+    pub(crate) fn note_first_request(&mut self) -> Result<(), SessionError> {
+        if self.session.has_bound_reasoning() {
+            self.session.front_changes()?;
         }
         Ok(())
     }

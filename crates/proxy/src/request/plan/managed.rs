@@ -254,12 +254,12 @@ impl ManagedRequest {
         // Everything that decides how outputs are shown is set before the first one is admitted.
         self.prepare(branch, scan, setup)?;
         branch.id().as_str().clone_into(&mut self.session);
-        let begins = branch.fingerprints().len() == 0 && self.options.tools.from_start;
+        let begins = branch.fingerprints().len() == 0
+            && self.options.tools.from_start
+            && !setup.policy.sends_unchanged();
         branch.admit(scan, &reading.fingerprints)?;
         if begins {
-            // Shorter requests are not managed.
-            let bytes = self.job.settings.config.limits.session_bytes;
-            branch.note_earlier_messages(bytes as u64)?;
+            branch.note_first_request()?;
         }
         let model = self.model_limits.model.as_ref();
         self.marked = asked_cache::marked_parts(model, branch, scan);
