@@ -31,6 +31,9 @@ pub(crate) struct RunReport {
     pub(crate) calls: usize,
     /// Tokens of the first of them.
     pub(crate) first_tokens: u64,
+    /// Tokens of all prompts of the session, and how many of them were read from the cache.
+    pub(crate) prompt_tokens: u64,
+    pub(crate) cached_tokens: u64,
     /// Requests that were too long.
     pub(crate) overflows: usize,
     /// How often what was sent before was not the front of what was sent next.
@@ -100,11 +103,14 @@ pub(crate) fn judge(
     failures.extend(session.iter().find_map(|one| empty_output(one)));
     let answered = |one: &&&Arc<ReceivedRequest>| one.outcome == RequestOutcome::Answered;
     let answered: Vec<&Arc<ReceivedRequest>> = session.iter().filter(answered).copied().collect();
+    let usages = || answered.iter().filter_map(|one| one.usage.as_ref());
     let is_overflow = |one: &&&Arc<ReceivedRequest>| one.outcome == RequestOutcome::Overflow;
     RunReport {
         failures,
         calls: answered.len(),
         first_tokens: answered.first().map_or(0, |one| one.tokens),
+        prompt_tokens: usages().map(trimtab_model::Usage::prompt).sum(),
+        cached_tokens: usages().map(|usage| usage.cache_read).sum(),
         overflows: session.iter().filter(is_overflow).count(),
         switches: switches(&answered),
         needle: progress.needle,
@@ -211,7 +217,7 @@ impl RunReport {
     /// Adds what makes a proxied run worthless as a test.
     pub(crate) fn expect(&mut self, scenario: Scenario) {
         let (kind, found) = match scenario {
-            Scenario::BigOutputs => return,
+            Scenario::BigOutputs | Scenario::DefaultWindow => return,
             Scenario::Overflow if self.overflows > 0 => return,
             Scenario::Overflow => ("no overflow", 0),
             Scenario::LongSession if self.switches >= 2 => return,
@@ -227,6 +233,8 @@ impl RunReport {
             "failures": failures.collect::<Vec<_>>(),
             "calls": self.calls,
             "first_tokens": self.first_tokens,
+            "prompt_tokens": self.prompt_tokens,
+            "cached_tokens": self.cached_tokens,
             "overflows": self.overflows,
             "switches": self.switches,
             "needle": format!("{:?}", self.needle).to_lowercase(),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
+use trimtab_engine::policy::PRESETS;
 
 use crate::judge::{Comparison, RunFailure, RunReport, compare};
 use crate::run::say;
@@ -13,13 +14,14 @@ use crate::scenario::Scenario;
 use crate::session::{Through, run};
 use crate::setup::ClientSetup;
 
-/// The presets that every scenario is run under.
-const PRESETS: [&str; 2] = ["steady", "refs"];
-/// Columns of a client's name in the table, and of a cell.
+/// The presets that every client is run under.
+const USUAL: [&str; 2] = ["steady", "refs"];
+/// Columns of a client's name in the table, of a scenario, and of a cell.
 const NAME_WIDTH: usize = 33;
+const SCENARIO_WIDTH: usize = 16;
 const CELL_WIDTH: usize = 16;
 /// How many clients run at once.
-const AT_ONCE: usize = 2;
+const AT_ONCE: usize = 3;
 
 /// One line of the table.
 pub(crate) struct ClientRow {
@@ -46,7 +48,7 @@ pub(crate) async fn run_matrix(clients: Vec<&'static ClientSetup>) -> Vec<Client
         tokio::spawn(async move {
             let _place = places.acquire().await.unwrap();
             let row = run_client(client).await;
-            say(&row.line());
+            say(&row.lines());
             row.reasons().iter().for_each(|reason| say(reason));
             row
         })
@@ -69,7 +71,7 @@ async fn run_client(client: &'static ClientSetup) -> ClientRow {
     };
     match installed.await.unwrap() {
         Ok(installed) => {
-            for scenario in Scenario::ALL {
+            for scenario in scenarios(client) {
                 let cells = run_scenario(client, &installed, scenario).await;
                 row.cells.extend(cells);
             }
@@ -85,9 +87,9 @@ async fn run_scenario(
     scenario: Scenario,
 ) -> Vec<MatrixCell> {
     let direct = run(client, installed, scenario, None).await;
-    let window = direct.first_tokens + scenario.room();
+    let window = scenario.room().map(|room| direct.first_tokens + room);
     let mut cells = Vec::new();
-    for preset in PRESETS {
+    for preset in presets(client) {
         let through = Through { preset, window };
         let proxied = run(client, installed, scenario, Some(through)).await;
         cells.push(MatrixCell {
@@ -101,6 +103,19 @@ async fn run_scenario(
     cells
 }
 
+/// The scenarios that a client is run through. The window that a model has by its name makes no
+/// difference to the client.
+fn scenarios(client: &ClientSetup) -> impl Iterator<Item = Scenario> {
+    let all = Scenario::ALL.into_iter();
+    let is_full = client.is_under_all_presets;
+    all.filter(move |scenario| is_full || *scenario != Scenario::DefaultWindow)
+}
+
+/// The presets that a client is run under.
+fn presets(client: &ClientSetup) -> impl Iterator<Item = &'static str> {
+    columns().filter(|preset| client.is_under_all_presets || USUAL.contains(preset))
+}
+
 impl MatrixCell {
     fn word(&self) -> &'static str {
         match self.comparison {
@@ -108,6 +123,10 @@ impl MatrixCell {
             Comparison::SameAsDirect(_) => "same as direct",
             Comparison::Failed(_) => "FAILED",
         }
+    }
+
+    fn is_of(&self, scenario: Scenario, preset: &str) -> bool {
+        self.scenario == scenario && self.preset == preset
     }
 
     fn place(&self) -> String {
@@ -132,16 +151,31 @@ impl ClientRow {
         cells.any(|cell| matches!(cell.comparison, Comparison::Failed(_)))
     }
 
-    fn line(&self) -> String {
-        let mut line = format!("{:<NAME_WIDTH$}", self.name);
+    fn ran(&self, scenario: Scenario) -> bool {
+        self.cells.iter().any(|cell| cell.scenario == scenario)
+    }
+
+    /// A line for each scenario, with a cell for each preset.
+    fn lines(&self) -> String {
         if let Some(why) = &self.skipped {
-            let _ = write!(line, "SKIPPED: it cannot be installed: {why}");
-            return line;
+            let name = self.name;
+            return format!("{name:<NAME_WIDTH$}SKIPPED: it cannot be installed: {why}");
         }
-        for cell in &self.cells {
-            let _ = write!(line, "{:<CELL_WIDTH$}", cell.word());
-        }
-        line.trim_end().to_owned()
+        let lines = Scenario::ALL
+            .iter()
+            .filter(|scenario| self.ran(**scenario))
+            .map(|scenario| {
+                let (name, scenario_name) = (self.name, scenario.name());
+                let mut line = format!("{name:<NAME_WIDTH$}{scenario_name:<SCENARIO_WIDTH$}");
+                for preset in columns() {
+                    let mut cells = self.cells.iter();
+                    let cell = cells.find(|cell| cell.is_of(*scenario, preset));
+                    let word = cell.map_or("-", MatrixCell::word);
+                    let _ = write!(line, "{word:<CELL_WIDTH$}");
+                }
+                line.trim_end().to_owned()
+            });
+        lines.collect::<Vec<_>>().join("\n")
     }
 
     /// Why cells are not `ok`.
@@ -167,27 +201,48 @@ impl ClientRow {
         reasons.collect()
     }
 
+    /// What the prompt cache did in the long session, without the proxy and under each preset.
+    fn cached(&self) -> Option<String> {
+        let is_long = |cell: &&MatrixCell| cell.scenario == Scenario::LongSession;
+        let mut cells = self.cells.iter().filter(is_long).peekable();
+        let direct = &cells.peek()?.direct;
+        let told = |way: &str, run: &RunReport| {
+            let (prompt, cached) = (run.prompt_tokens / 1_000, run.cached_tokens / 1_000);
+            format!("{way} {prompt}k ({cached}k)")
+        };
+        let proxied = cells.map(|cell| told(cell.preset, &cell.proxied));
+        let all: Vec<String> = [told("direct", direct)]
+            .into_iter()
+            .chain(proxied)
+            .collect();
+        Some(format!("{:<NAME_WIDTH$}{}", self.name, all.join(", ")))
+    }
+
     fn to_json(&self) -> Value {
         let cells: Vec<Value> = self.cells.iter().map(MatrixCell::to_json).collect();
         json!({"client": self.name, "skipped": self.skipped, "runs": cells})
     }
 }
 
+/// The presets in the order of the table.
+fn columns() -> impl Iterator<Item = &'static str> {
+    let names = PRESETS.iter().map(|preset| preset.name);
+    names.filter(|name| *name != "none")
+}
+
 /// The table, and below it why cells are not `ok`.
 pub(crate) fn table(rows: &[ClientRow]) -> String {
-    let mut text = format!("\n{:<NAME_WIDTH$}", "client");
-    for scenario in Scenario::ALL {
-        for preset in PRESETS {
-            let _ = write!(
-                text,
-                "{:<CELL_WIDTH$}",
-                format!("{} {preset}", scenario.name())
-            );
-        }
+    let mut text = format!("\n{:<NAME_WIDTH$}{:<SCENARIO_WIDTH$}", "client", "scenario");
+    for preset in columns() {
+        let _ = write!(text, "{preset:<CELL_WIDTH$}");
     }
-    let lines = rows.iter().map(ClientRow::line);
+    let lines = rows.iter().map(ClientRow::lines);
+    let cached = rows.iter().flat_map(ClientRow::cached);
     let reasons = rows.iter().flat_map(ClientRow::reasons);
-    for line in lines.chain([String::new()]).chain(reasons) {
+    let title = "tokens of the prompts of a long session, and those read from the cache:";
+    let blank = String::new;
+    let figures = [blank(), title.to_owned()].into_iter().chain(cached);
+    for line in lines.chain([blank()]).chain(reasons).chain(figures) {
         text.push('\n');
         text.push_str(&line);
     }

@@ -13,12 +13,22 @@ use trimtab_testkit::script::{ScriptedCall, ScriptedFault, ScriptedReply};
 use trimtab_testkit::upstream::ReceivedRequest;
 
 use crate::scenario::{
-    DECISION, DECISION_PATTERN, LAST_WORDS, NEEDLE, NEEDLE_PATTERN, Round, Scenario, TASK_MARK,
+    DECISION, DECISION_PATTERN, LAST_WORDS, NEEDLE, NEEDLE_PATTERN, PAUSE_WORDS, RESUMED_TASK,
+    Round, Scenario, TASK_MARK,
 };
 use crate::shell::{Shell, offered_tools};
 
 /// What the ids of its calls begin with; the number of the round follows.
 const ID: &str = "call_step_";
+/// Models that think without being asked to.
+const ALWAYS_THINK: [&str; 4] = [
+    "claude-opus-5-5",
+    "claude-sonnet-5-5",
+    "claude-fable-5",
+    "claude-mythos-5",
+];
+/// What the ids of its programs begin with; the number of the round follows.
+const PROGRAM_ID: &str = "call_program_";
 /// Share of what was said so far that the window still takes when it shrinks, in percent.
 const SHRINKS_TO: u64 = 60;
 
@@ -59,15 +69,22 @@ pub(crate) struct Progress {
 pub(crate) struct AuditModel {
     scenario: Scenario,
     rounds: Vec<Round>,
+    /// The round before which it waits for [`RESUMED_TASK`].
+    pause: Option<usize>,
     ids: Regex,
     progress: Arc<Mutex<Progress>>,
 }
 
 impl AuditModel {
-    pub(crate) fn new(scenario: Scenario, progress: Arc<Mutex<Progress>>) -> Self {
+    pub(crate) fn new(
+        scenario: Scenario,
+        pause: Option<usize>,
+        progress: Arc<Mutex<Progress>>,
+    ) -> Self {
         Self {
             scenario,
             rounds: scenario.rounds(),
+            pause,
             ids: Regex::new(&format!(r"{ID}(\d{{3}})")).unwrap(),
             progress,
         }
@@ -96,13 +113,19 @@ impl AuditModel {
         }
         progress.next = progress.next.max(round);
         progress.has_come |= text.contains(NEEDLE);
+        if self.pause == Some(round) && !text.contains(RESUMED_TASK) {
+            return ScriptedReply::text(PAUSE_WORDS);
+        }
         let Some(planned) = self.rounds.get(round) else {
-            return progress.end(&shell, &body, &text);
+            let mut reply = progress.end(&shell, &body, &text);
+            reply.items = ended_program(&body).into_iter().collect();
+            return reply;
         };
         let mut reply = ScriptedReply::text(&planned.text);
         if wants_thought(received, &body) {
             reply.reasoning = format!("Round {round} of the audit comes now.");
         }
+        reply.items = ended_program(&body).into_iter().collect();
         for (at, command) in planned.commands.iter().enumerate() {
             let id = if at == 0 {
                 format!("{ID}{round:03}")
@@ -111,15 +134,22 @@ impl AuditModel {
             };
             shell.run(&mut reply, &id, command);
         }
+        if runs_programs(&body) && self.scenario.has_program_in(round) {
+            call_by_program(&mut reply, round);
+        }
         reply
     }
 
-    /// The round that a request asks for: behind the newest one in it, or where the session was
-    /// if its own calls are gone.
+    /// The round that a request asks for: behind the newest one in it, or behind the last one if
+    /// its own newest calls are gone.
     fn round(&self, text: &str, known: usize) -> usize {
         let numbers = self.ids.captures_iter(text);
         let numbers = numbers.filter_map(|found| found[1].parse::<usize>().ok());
-        numbers.max().map_or(known, |newest| newest + 1)
+        match numbers.max() {
+            Some(newest) if newest + 1 >= known => newest + 1,
+            None if known == 0 => 0,
+            _ => known + 1,
+        }
     }
 }
 
@@ -219,11 +249,49 @@ fn summary(text: &str) -> String {
 /// True if the client wants to see what the model thinks, or keeps it.
 fn wants_thought(received: &ReceivedRequest, body: &Value) -> bool {
     match received.dialect {
-        Some(Dialect::Messages) => matches!(
-            body.pointer("/thinking/type").and_then(Value::as_str),
-            Some("enabled" | "adaptive")
-        ),
+        // The newest models always think.
+        Some(Dialect::Messages) => {
+            let mode = body.pointer("/thinking/type").and_then(Value::as_str);
+            let thinks = |name| received.model.starts_with(name);
+            mode.map_or(ALWAYS_THINK.into_iter().any(thinks), |mode| {
+                mode != "disabled"
+            })
+        }
         Some(Dialect::Responses) => body["include"].to_string().contains("encrypted_content"),
         _ => false,
     }
+}
+
+/// True if a client lets the model call its tools from programs.
+fn runs_programs(body: &Value) -> bool {
+    let tools = body["tools"].as_array();
+    let mut tools = tools.into_iter().flatten();
+    tools.any(|tool| tool["type"] == "programmatic_tool_calling")
+}
+
+/// Lets the calls of a reply come from a program.
+fn call_by_program(reply: &mut ScriptedReply, round: usize) {
+    let id = format!("{PROGRAM_ID}{round:03}");
+    reply.items.push(json!({
+        "type": "program", "id": format!("prog_{round:03}"), "call_id": id,
+        "code": "const output = await tools.bash({command}); text(output.length);",
+        "fingerprint": format!("fingerprint {round}"),
+    }));
+    for call in &mut reply.calls {
+        call.caller = Some(json!({"type": "program", "caller_id": id}));
+    }
+}
+
+/// The result of a program whose calls are answered, if the newest one has none yet.
+fn ended_program(body: &Value) -> Option<Value> {
+    let items = || body["input"].as_array().into_iter().flatten();
+    let id = items().rfind(|item| item["type"] == "program")?["call_id"].as_str()?;
+    let mut results = items().filter(|item| item["type"] == "program_output");
+    let is_open = results.all(|result| result["call_id"] != id);
+    is_open.then(|| {
+        json!({
+            "type": "program_output", "id": format!("{id}_output"), "call_id": id,
+            "result": "the output was read", "status": "completed",
+        })
+    })
 }

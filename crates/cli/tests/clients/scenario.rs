@@ -7,6 +7,8 @@ use std::path::Path;
 /// What the user asks for. The first words tell requests of the session from others.
 pub(crate) const TASK: &str = "Audit of host kestrel: look through the logs and module.py in this \
      folder with your shell tool, find the needle, and tell me what you decided.";
+/// What the user asks in a session that is continued.
+pub(crate) const RESUMED_TASK: &str = "Please continue with the second part of the audit.";
 /// The part of [`TASK`] that must be in every window.
 pub(crate) const TASK_MARK: &str = "Audit of host kestrel";
 /// The finding: it is in an output of the second round, and nowhere in the model's words.
@@ -17,6 +19,8 @@ pub(crate) const NEEDLE_PATTERN: &str = "NEEDLE-";
 pub(crate) const DECISION: &str = "raise the quota of volume data-7 to 40 GB";
 /// What the model looks for when the decision is gone.
 pub(crate) const DECISION_PATTERN: &str = "I decided";
+/// What the model says when it waits for [`RESUMED_TASK`].
+pub(crate) const PAUSE_WORDS: &str = "The first part of the audit is done.";
 /// The beginning of the model's last words.
 pub(crate) const LAST_WORDS: &str = "FINISHED the audit";
 
@@ -24,6 +28,8 @@ pub(crate) const LAST_WORDS: &str = "FINISHED the audit";
 const LONG_ROUNDS: usize = 39;
 /// Lines of the log that a round of a long session shows: some 6 KB.
 const LONG_LINES: usize = 80;
+/// The round of [`Scenario::BigOutputs`] before which the session is continued.
+const RESUMED_BEFORE: usize = 5;
 /// Lines of `big.log`.
 const LOG_LINES: usize = 3_000;
 /// Lines of `disk.log`, which no command prints whole.
@@ -38,6 +44,8 @@ const FUNCTIONS: usize = 200;
 pub(crate) enum Scenario {
     /// A few rounds, some with outputs far larger than the window.
     BigOutputs,
+    /// The same, and the proxy knows the window only from the model's name.
+    DefaultWindow,
     /// The model's window turns out to be smaller than anybody was told, in mid-session.
     Overflow,
     /// Many rounds: the window has to be rewritten more than once.
@@ -52,33 +60,52 @@ pub(crate) struct Round {
 }
 
 impl Scenario {
-    pub(crate) const ALL: [Self; 3] = [Self::BigOutputs, Self::Overflow, Self::LongSession];
+    pub(crate) const ALL: [Self; 4] = [
+        Self::BigOutputs,
+        Self::DefaultWindow,
+        Self::Overflow,
+        Self::LongSession,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::BigOutputs => "big",
+            Self::DefaultWindow => "default window",
             Self::Overflow => "overflow",
             Self::LongSession => "long",
         }
     }
 
-    /// The window that the proxy is told of, in tokens beside the client's own prompt.
-    pub(crate) fn room(self) -> u64 {
+    /// The window that the proxy is told of, in tokens beside the client's own prompt; none if it
+    /// is told nothing.
+    pub(crate) fn room(self) -> Option<u64> {
         match self {
-            Self::BigOutputs => 30_000,
-            Self::Overflow => 100_000,
-            Self::LongSession => 24_000,
+            Self::BigOutputs => Some(30_000),
+            Self::DefaultWindow => None,
+            Self::Overflow => Some(100_000),
+            Self::LongSession => Some(24_000),
         }
+    }
+
+    /// The round before which a client that can do so ends and continues the session.
+    pub(crate) fn resumed_before(self) -> Option<usize> {
+        matches!(self, Self::BigOutputs | Self::DefaultWindow).then_some(RESUMED_BEFORE)
     }
 
     /// Whether the upstream of a proxied session refuses what is larger than that window.
     pub(crate) fn is_enforced(self) -> bool {
-        self != Self::Overflow
+        matches!(self, Self::BigOutputs | Self::LongSession)
     }
 
     /// The round from which on the window is smaller than anybody was told.
     pub(crate) fn shrinks_at(self) -> Option<usize> {
         (self == Self::Overflow).then_some(8)
+    }
+
+    /// True if a program makes the calls of a round, where the client allows it. Nobody may shorten
+    /// an output for a program, so it makes none whose output is larger than the window.
+    pub(crate) fn has_program_in(self, round: usize) -> bool {
+        round < 2 || (self == Self::LongSession && round.is_multiple_of(2))
     }
 
     /// The rounds, in order; behind them the model says its last words.
@@ -94,7 +121,7 @@ impl Scenario {
             ),
         ];
         match self {
-            Self::BigOutputs => rounds.extend(big_outputs()),
+            Self::BigOutputs | Self::DefaultWindow => rounds.extend(big_outputs()),
             Self::Overflow => rounds.extend(medium_outputs()),
             Self::LongSession => {
                 let rest = rounds.len()..LONG_ROUNDS;

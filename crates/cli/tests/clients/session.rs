@@ -23,7 +23,7 @@ const ATTEMPTS: usize = 3;
 pub(crate) struct Through {
     pub(crate) preset: &'static str,
     /// The window that it is told of, in tokens.
-    pub(crate) window: u64,
+    pub(crate) window: Option<u64>,
 }
 
 /// Runs `client`, which is in folder `installed`, through a scenario, and judges what came of it.
@@ -50,10 +50,13 @@ async fn attempt(
     through: Option<Through>,
 ) -> RunReport {
     let progress = Arc::new(Mutex::new(Progress::default()));
-    let model = AuditModel::new(scenario, Arc::clone(&progress));
-    let window = through.filter(|_| scenario.is_enforced());
+    let pause = scenario
+        .resumed_before()
+        .filter(|_| client.resume.is_some());
+    let model = AuditModel::new(scenario, pause, Arc::clone(&progress));
+    let enforced = through.filter(|_| scenario.is_enforced());
     let upstream = Upstream::start(UpstreamOptions {
-        window: window.map(|through| through.window),
+        window: enforced.and_then(|through| through.window),
         answer_counts: false,
         sign: true,
         ..UpstreamOptions::new(ReplySource::with(move |received| model.reply(received)))
@@ -77,7 +80,11 @@ async fn attempt(
             };
             std::fs::create_dir_all(&place.home).unwrap();
             write_folder(&place.folder);
-            run_all(&(client.launch)(&place), &place, &records)
+            let mut launches = (client.launch)(&place);
+            if let Some(resume) = client.resume.filter(|_| pause.is_some()) {
+                launches.push(resume(&place));
+            }
+            run_all(&launches, &place, &records)
         })
         .await
         .unwrap()
@@ -95,14 +102,18 @@ async fn attempt(
 fn serve(upstream: &str, through: Through) -> Served {
     let place = tempfile::tempdir().unwrap();
     std::fs::write(user_file(place.path()), PATIENT).unwrap();
-    let window = through.window.to_string();
-    let args = ["--upstream", upstream, "--window", &window];
-    Served::start_in(place, &[&args[..], &["--preset", through.preset]].concat())
+    let mut args = vec!["--upstream", upstream, "--preset", through.preset];
+    let window = through.window.map(|window| window.to_string());
+    if let Some(window) = &window {
+        args.extend(["--window", window]);
+    }
+    Served::start_in(place, &args)
 }
 
 /// The folder for what a run leaves, emptied.
 fn records(client: &str, scenario: Scenario, way: &str) -> PathBuf {
-    let folder = crate::records_folder().join(format!("{client}-{}-{way}", scenario.name()));
+    let scenario = scenario.name().replace(' ', "-");
+    let folder = crate::records_folder().join(format!("{client}-{scenario}-{way}"));
     drop(std::fs::remove_dir_all(&folder));
     std::fs::create_dir_all(&folder).unwrap();
     folder

@@ -12,6 +12,10 @@ pub(crate) struct ClientSetup {
     pub(crate) package: Package,
     /// Writes its settings and says how to start it: one command after the other.
     pub(crate) launch: fn(&RunPlace) -> Vec<Launch>,
+    /// How to continue the session in a new process, if the client can.
+    pub(crate) resume: Option<fn(&RunPlace) -> Launch>,
+    /// True if it is run under all presets, and not only under some of them.
+    pub(crate) is_under_all_presets: bool,
 }
 
 /// Where one run of a client takes place.
@@ -43,7 +47,21 @@ impl ClientSetup {
             name,
             package,
             launch,
+            resume: None,
+            is_under_all_presets: false,
         }
+    }
+
+    /// The same client, which continues a session by this command.
+    pub(crate) const fn resumed_by(mut self, resume: fn(&RunPlace) -> Launch) -> Self {
+        self.resume = Some(resume);
+        self
+    }
+
+    /// The same client, under all presets.
+    pub(crate) const fn under_all_presets(mut self) -> Self {
+        self.is_under_all_presets = true;
+        self
     }
 }
 

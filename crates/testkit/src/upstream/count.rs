@@ -13,6 +13,8 @@ pub enum Count {
     /// The bytes of all texts, divided by four.
     #[default]
     Bytes,
+    /// The same for a vocabulary with very long tokens: the bytes of all texts, divided by 14.
+    FewBytes,
     /// The estimate of `trimtab_model::estimate`.
     Estimate,
 }
@@ -53,11 +55,12 @@ impl Count {
 
     fn tokens(self, measure: &Measure) -> u64 {
         match self {
-            Self::Bytes => {
+            Self::Bytes | Self::FewBytes => {
                 let sizes = measure.sizes();
                 let texts = [sizes.text, sizes.reasoning, sizes.names, sizes.arguments];
                 let bytes: u64 = texts.iter().map(|length| u64::from(length.bytes)).sum();
-                (bytes + u64::from(sizes.tags)).div_ceil(4)
+                let per_token = if self == Self::Bytes { 4 } else { 14 };
+                (bytes + u64::from(sizes.tags)).div_ceil(per_token)
             }
             Self::Estimate => measure.tokens(),
         }

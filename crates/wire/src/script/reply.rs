@@ -16,6 +16,9 @@ pub struct ScriptedReply {
     /// The text; may be empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub text: String,
+    /// Items of Responses that come before the text, such as programs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub items: Vec<Value>,
     /// The calls.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<ScriptedCall>,
@@ -47,6 +50,9 @@ pub struct ScriptedCall {
     /// True for a custom tool of Responses, which takes a text instead of JSON.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub custom: bool,
+    /// The program that makes the call, in Responses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<Value>,
 }
 
 /// The arguments of a call.
@@ -102,6 +108,7 @@ impl ScriptedCall {
             arguments,
             id: None,
             custom: false,
+            caller: None,
         }
     }
 }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::KEY;
 use crate::install::Package;
-use crate::scenario::TASK;
+use crate::scenario::{RESUMED_TASK, TASK};
 use crate::setup::{ClientSetup, Launch, RunPlace};
 
 const CLAUDE: Package = Package::npm("@anthropic-ai/claude-code", "claude");
@@ -12,18 +12,36 @@ const CODEX: Package = Package::npm("@openai/codex", "codex");
 const QWEN: Package = Package::npm("@qwen-code/qwen-code", "qwen");
 
 pub(super) const CLIENTS: &[ClientSetup] = &[
-    ClientSetup::new("claude", CLAUDE, |place| claude(place, &[], &[])),
+    // Its default model is one that binds its reasoning, and always thinks.
+    ClientSetup::new("claude", CLAUDE, |place| vec![claude(place, &[TASK], &[])])
+        .resumed_by(|place| claude(place, &["--continue", RESUMED_TASK], &[]))
+        .under_all_presets(),
+    ClientSetup::new("claude-sonnet", CLAUDE, |place| {
+        vec![claude(place, &["--model", "claude-sonnet-5-5", TASK], &[])]
+    }),
     ClientSetup::new("claude-thinking", CLAUDE, |place| {
-        claude(place, &["--model", "claude-haiku-4-5"], &[])
+        vec![claude(place, &["--model", "claude-haiku-4-5", TASK], &[])]
     }),
     ClientSetup::new("claude-no-thinking", CLAUDE, |place| {
-        let model = ["--model", "claude-haiku-4-5"];
-        claude(place, &model, &[("MAX_THINKING_TOKENS", "0")])
+        let args = ["--model", "claude-haiku-4-5", TASK];
+        vec![claude(place, &args, &[("MAX_THINKING_TOKENS", "0")])]
     }),
-    ClientSetup::new("codex", CODEX, |place| codex(place, "gpt-5-codex")),
+    ClientSetup::new("codex", CODEX, |place| {
+        vec![codex(place, "gpt-5.4-codex", &["exec"], TASK)]
+    })
+    .resumed_by(|place| {
+        let resume = ["exec", "resume", "--last"];
+        codex(place, "gpt-5.4-codex", &resume, RESUMED_TASK)
+    })
+    .under_all_presets(),
     ClientSetup::new("codex-code-mode", CODEX, |place| {
-        codex(place, "gpt-5.6-sol")
-    }),
+        vec![codex(place, "gpt-5.6-sol", &["exec"], TASK)]
+    })
+    .resumed_by(|place| {
+        let resume = ["exec", "resume", "--last"];
+        codex(place, "gpt-5.6-sol", &resume, RESUMED_TASK)
+    })
+    .under_all_presets(),
     ClientSetup::new("qwen-chat", QWEN, |place| qwen(place, "openai")),
     ClientSetup::new("qwen-responses", QWEN, |place| {
         qwen(place, "openai-responses")
@@ -31,10 +49,9 @@ pub(super) const CLIENTS: &[ClientSetup] = &[
     ClientSetup::new("qwen-anthropic", QWEN, |place| qwen(place, "anthropic")),
 ];
 
-fn claude(place: &RunPlace, args: &[&str], env: &[(&str, &str)]) -> Vec<Launch> {
+fn claude(place: &RunPlace, args: &[&str], env: &[(&str, &str)]) -> Launch {
     let mut all = vec!["-p", "--dangerously-skip-permissions"];
     all.extend(args);
-    all.push(TASK);
     let launch = place.npm("claude", all).with_env([
         ("ANTHROPIC_BASE_URL", place.url.as_str()),
         ("ANTHROPIC_API_KEY", KEY),
@@ -42,10 +59,10 @@ fn claude(place: &RunPlace, args: &[&str], env: &[(&str, &str)]) -> Vec<Launch> 
         ("DISABLE_AUTOUPDATER", "1"),
         ("IS_SANDBOX", "1"),
     ]);
-    vec![launch.with_env(env.iter().copied())]
+    launch.with_env(env.iter().copied())
 }
 
-fn codex(place: &RunPlace, model: &str) -> Vec<Launch> {
+fn codex(place: &RunPlace, model: &str, verb: &[&str], task: &str) -> Launch {
     let settings = format!(
         r#"model = "{model}"
 model_provider = "local"
@@ -65,8 +82,8 @@ stream_max_retries = 1
         place.v1()
     );
     place.write(".codex/config.toml", settings);
-    let launch = place.npm("codex", ["exec", "--skip-git-repo-check", TASK]);
-    vec![launch.with_env([("LOCAL_KEY", KEY)])]
+    let args = [verb, &["--skip-git-repo-check", task]].concat();
+    place.npm("codex", args).with_env([("LOCAL_KEY", KEY)])
 }
 
 fn qwen(place: &RunPlace, api: &str) -> Vec<Launch> {
@@ -77,9 +94,9 @@ fn qwen(place: &RunPlace, api: &str) -> Vec<Launch> {
     });
     place.write(".qwen/settings.json", settings.to_string());
     let (url, model) = match api {
-        "anthropic" => (place.url.clone(), "claude-sonnet-4-5"),
+        "anthropic" => (place.url.clone(), "claude-opus-5-5"),
         "openai" => (place.v1(), "gpt-4o"),
-        _ => (place.v1(), "gpt-5"),
+        _ => (place.v1(), "gpt-6.1-sol"),
     };
     let args = ["--auth-type", api, "-m", model, "--approval-mode", "yolo"];
     let launch = place.npm("qwen", args.into_iter().chain(["-p", TASK]));

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::KEY;
 use crate::install::Package;
-use crate::scenario::TASK;
+use crate::scenario::{RESUMED_TASK, TASK};
 use crate::setup::{ClientSetup, Launch, RunPlace};
 
 const OPENCODE: Package = Package::npm("opencode-ai", "opencode");
@@ -15,25 +15,45 @@ const CONTINUE: Package = Package::npm("@continuedev/cli", "cn");
 
 pub(super) const CLIENTS: &[ClientSetup] = &[
     ClientSetup::new("opencode-chat", OPENCODE, |place| {
-        opencode(place, "@ai-sdk/openai-compatible")
-    }),
+        vec![opencode(place, OPENCODE_CHAT, &[TASK])]
+    })
+    .resumed_by(|place| opencode(place, OPENCODE_CHAT, &["-c", RESUMED_TASK])),
     ClientSetup::new("opencode-responses", OPENCODE, |place| {
-        opencode(place, "@ai-sdk/openai")
-    }),
+        vec![opencode(place, OPENCODE_RESPONSES, &[TASK])]
+    })
+    .resumed_by(|place| opencode(place, OPENCODE_RESPONSES, &["-c", RESUMED_TASK])),
     ClientSetup::new("opencode-anthropic", OPENCODE, |place| {
-        opencode(place, "@ai-sdk/anthropic")
+        vec![opencode(place, OPENCODE_ANTHROPIC, &[TASK])]
+    })
+    .resumed_by(|place| opencode(place, OPENCODE_ANTHROPIC, &["-c", RESUMED_TASK]))
+    .under_all_presets(),
+    ClientSetup::new("pi-chat", PI, |place| {
+        vec![pi(place, "openai-completions", "gpt-4o", &[TASK])]
     }),
-    ClientSetup::new("pi-chat", PI, |place| pi(place, "openai-completions")),
-    ClientSetup::new("pi-responses", PI, |place| pi(place, "openai-responses")),
-    ClientSetup::new("pi-anthropic", PI, |place| pi(place, "anthropic-messages")),
+    ClientSetup::new("pi-responses", PI, |place| {
+        vec![pi(place, "openai-responses", "gpt-6.1-sol", &[TASK])]
+    })
+    .under_all_presets(),
+    ClientSetup::new("pi-anthropic", PI, |place| {
+        vec![pi(place, "anthropic-messages", "claude-opus-5-5", &[TASK])]
+    })
+    .resumed_by(|place| {
+        let args = ["--continue", RESUMED_TASK];
+        pi(place, "anthropic-messages", "claude-opus-5-5", &args)
+    }),
     ClientSetup::new("copilot-chat", COPILOT, |place| {
-        copilot(place, "openai", "completions")
-    }),
+        vec![copilot(place, "openai", "completions", &["-p", TASK])]
+    })
+    .under_all_presets(),
     ClientSetup::new("copilot-responses", COPILOT, |place| {
-        copilot(place, "openai", "responses")
+        vec![copilot(place, "openai", "responses", &["-p", TASK])]
+    })
+    .resumed_by(|place| {
+        let args = ["--continue", "-p", RESUMED_TASK];
+        copilot(place, "openai", "responses", &args)
     }),
     ClientSetup::new("copilot-anthropic", COPILOT, |place| {
-        copilot(place, "anthropic", "completions")
+        vec![copilot(place, "anthropic", "completions", &["-p", TASK])]
     }),
     ClientSetup::new("cline-chat", CLINE, |place| cline(place, "openai")),
     ClientSetup::new("cline-responses", CLINE, |place| {
@@ -43,35 +63,42 @@ pub(super) const CLIENTS: &[ClientSetup] = &[
         continue_agent(place, "openai", "gpt-4o")
     }),
     ClientSetup::new("continue-anthropic", CONTINUE, |place| {
-        continue_agent(place, "anthropic", "claude-sonnet-4-5")
+        continue_agent(place, "anthropic", "claude-sonnet-5-5")
     }),
 ];
 
-fn opencode(place: &RunPlace, library: &str) -> Vec<Launch> {
+/// The library with which opencode speaks an API, and a model there.
+type OpencodeApi = (&'static str, &'static str);
+const OPENCODE_CHAT: OpencodeApi = ("@ai-sdk/openai-compatible", "gpt-4o");
+const OPENCODE_RESPONSES: OpencodeApi = ("@ai-sdk/openai", "gpt-6.1-sol");
+const OPENCODE_ANTHROPIC: OpencodeApi = ("@ai-sdk/anthropic", "claude-opus-5-5");
+
+fn opencode(place: &RunPlace, (library, model): OpencodeApi, args: &[&str]) -> Launch {
+    let name = format!("local/{model}");
     let settings = json!({
         "autoupdate": false, "share": "disabled",
-        "model": "local/audit", "small_model": "local/audit",
+        "model": name, "small_model": name,
         "permission": {"edit": "allow", "bash": "allow", "external_directory": "allow"},
         "provider": {"local": {
             "npm": library, "name": "local",
             "options": {"baseURL": place.v1(), "apiKey": KEY},
-            "models": {"audit": {
-                "name": "audit", "tool_call": true,
+            "models": {model: {
+                "name": model, "tool_call": true,
                 "limit": {"context": 200_000, "output": 8_192},
             }},
         }},
     });
     place.write(".config/opencode/opencode.json", settings.to_string());
-    let launch = place.npm("opencode", ["run", "-m", "local/audit", TASK]);
-    vec![launch.with_env([
+    let args = [&["run", "-m", name.as_str()], args].concat();
+    place.npm("opencode", args).with_env([
         ("OPENCODE_DISABLE_AUTOUPDATE", "1"),
         ("OPENCODE_DISABLE_MODELS_FETCH", "1"),
         ("OPENCODE_DISABLE_LSP_DOWNLOAD", "1"),
         ("OPENCODE_DISABLE_DEFAULT_PLUGINS", "1"),
-    ])]
+    ])
 }
 
-fn pi(place: &RunPlace, api: &str) -> Vec<Launch> {
+fn pi(place: &RunPlace, api: &str, model: &str, args: &[&str]) -> Launch {
     let url = match api {
         "anthropic-messages" => place.url.clone(),
         _ => place.v1(),
@@ -79,38 +106,26 @@ fn pi(place: &RunPlace, api: &str) -> Vec<Launch> {
     let models = json!({"providers": {"local": {
         "baseUrl": url, "api": api, "apiKey": KEY,
         "models": [{
-            "id": "audit", "name": "audit", "reasoning": true, "input": ["text"],
+            "id": model, "name": model, "reasoning": true, "input": ["text"],
             "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0},
             "contextWindow": 200_000, "maxTokens": 8_192,
         }],
     }}});
     place.write(".pi/agent/models.json", models.to_string());
-    let args = [
-        "-p",
-        "--offline",
-        "--provider",
-        "local",
-        "--model",
-        "audit",
-        TASK,
-    ];
-    vec![place.npm("pi", args).with_env([("PI_OFFLINE", "1")])]
+    let usual = ["-p", "--offline", "--provider", "local", "--model", model];
+    let args = [&usual, args].concat();
+    place.npm("pi", args).with_env([("PI_OFFLINE", "1")])
 }
 
-fn copilot(place: &RunPlace, provider: &str, api: &str) -> Vec<Launch> {
-    let (url, model) = match provider {
-        "anthropic" => (place.url.clone(), "claude-sonnet-4.5"),
-        _ => (place.v1(), "gpt-5.4"),
+fn copilot(place: &RunPlace, provider: &str, api: &str, args: &[&str]) -> Launch {
+    let (url, model) = match (provider, api) {
+        ("anthropic", _) => (place.url.clone(), "claude-opus-5-5"),
+        (_, "completions") => (place.v1(), "gpt-4o"),
+        _ => (place.v1(), "gpt-6.1-sol"),
     };
-    let args = [
-        "--allow-all",
-        "--no-color",
-        "--log-level",
-        "error",
-        "-p",
-        TASK,
-    ];
-    let launch = place.npm("copilot", args).with_env([
+    let usual = ["--allow-all", "--no-color", "--log-level", "error"];
+    let args = [&usual, args].concat();
+    place.npm("copilot", args).with_env([
         ("COPILOT_OFFLINE", "true"),
         ("COPILOT_AUTO_UPDATE", "false"),
         ("COPILOT_PROVIDER_TYPE", provider),
@@ -118,8 +133,7 @@ fn copilot(place: &RunPlace, provider: &str, api: &str) -> Vec<Launch> {
         ("COPILOT_PROVIDER_BASE_URL", &url),
         ("COPILOT_PROVIDER_API_KEY", KEY),
         ("COPILOT_MODEL", model),
-    ]);
-    vec![launch]
+    ])
 }
 
 /// Signs in first, which only writes a file.

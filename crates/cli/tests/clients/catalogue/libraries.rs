@@ -21,6 +21,12 @@ const OPENHANDS: Package = Package::Python {
     packages: &["openhands-sdk", "openhands-tools"],
     modules: &["openhands.sdk", "openhands.tools"],
 };
+const OPENAI_AGENTS: Package = Package::Python {
+    folder: "venv-openai-agents",
+    minor: 10,
+    packages: &["openai-agents"],
+    modules: &["agents", "openai"],
+};
 const AI_SDK: Package = Package::NodeLibraries {
     folder: "ai-sdk-node",
     packages: &[
@@ -42,12 +48,20 @@ pub(super) const CLIENTS: &[ClientSetup] = &[
     ClientSetup::new("python-anthropic-thinking-plain", PYTHON_SDKS, |place| {
         place.python("anthropic_sdk.py", "thinking-plain")
     }),
+    ClientSetup::new("python-anthropic-newest", PYTHON_SDKS, |place| {
+        place.python("anthropic_sdk.py", "newest-stream")
+    })
+    .under_all_presets(),
+    ClientSetup::new("python-anthropic-between", PYTHON_SDKS, |place| {
+        place.python("anthropic_sdk.py", "between-plain")
+    }),
     ClientSetup::new("python-openai-chat", PYTHON_SDKS, |place| {
         place.python("openai_sdk.py", "chat-stream")
     }),
     ClientSetup::new("python-openai-responses", PYTHON_SDKS, |place| {
         place.python("openai_sdk.py", "responses-stream")
-    }),
+    })
+    .under_all_presets(),
     ClientSetup::new("python-openai-responses-plain", PYTHON_SDKS, |place| {
         place.python("openai_sdk.py", "responses-plain")
     }),
@@ -57,12 +71,22 @@ pub(super) const CLIENTS: &[ClientSetup] = &[
     ClientSetup::new("node-anthropic-thinking", NODE_SDKS, |place| {
         place.node("anthropic_sdk.mjs", "thinking-stream")
     }),
+    ClientSetup::new("node-anthropic-newest", NODE_SDKS, |place| {
+        place.node("anthropic_sdk.mjs", "newest-plain")
+    }),
     ClientSetup::new("node-openai-chat", NODE_SDKS, |place| {
         place.node("openai_sdk.mjs", "chat-plain")
     }),
     ClientSetup::new("node-openai-responses", NODE_SDKS, |place| {
         place.node("openai_sdk.mjs", "responses-stream")
     }),
+    ClientSetup::new("openai-agents", OPENAI_AGENTS, |place| {
+        place.python("openai_agents.py", "direct")
+    }),
+    ClientSetup::new("openai-agents-programs", OPENAI_AGENTS, |place| {
+        place.python("openai_agents.py", "programs")
+    })
+    .under_all_presets(),
     ClientSetup::new("langchain-chat", LANGCHAIN, |place| {
         place.python("langchain_agent.py", "chat")
     }),

@@ -9,7 +9,7 @@ async function model() {
   const options = { baseURL: `${URL}/v1`, apiKey: KEY };
   if (MODE === "anthropic") {
     const { createAnthropic } = await load("@ai-sdk/anthropic");
-    return createAnthropic(options)("claude-sonnet-4-5");
+    return createAnthropic(options)("claude-opus-5-5");
   }
   if (MODE === "compatible") {
     const { createOpenAICompatible } = await load("@ai-sdk/openai-compatible");
@@ -17,7 +17,7 @@ async function model() {
   }
   const { createOpenAI } = await load("@ai-sdk/openai");
   const openai = createOpenAI(options);
-  return MODE === "responses" ? openai.responses("gpt-5") : openai.chat("gpt-4o");
+  return MODE === "responses" ? openai.responses("gpt-6.1-sol") : openai.chat("gpt-4o");
 }
 
 const shell = tool({

@@ -1,14 +1,19 @@
-// The official Anthropic SDK for Node. MODE: plain or stream, thinking-plain or thinking-stream.
+// The official Anthropic SDK for Node. MODE: plain or stream; before it thinking- for an older model
+// that thinks, or newest- for one that always thinks.
 
 import { ABOUT, KEY, MODE, MOST_CALLS, SCHEMA, TASK, URL, bash, load } from "./shell_tool.mjs";
 
 const { default: Anthropic } = await load("@anthropic-ai/sdk");
 const client = new Anthropic({ baseURL: URL, apiKey: KEY, maxRetries: 0 });
-const thinking = MODE.startsWith("thinking") ? { thinking: { type: "enabled", budget_tokens: 2000 } } : {};
+const models = {
+  thinking: { model: "claude-sonnet-4-5", thinking: { type: "enabled", budget_tokens: 2000 } },
+  newest: { model: "claude-opus-5-5" },
+};
+const model = models[MODE.split("-")[0]] ?? { model: "claude-sonnet-4-5" };
 const tools = [{ name: "bash", description: ABOUT, input_schema: SCHEMA }];
 const messages = [{ role: "user", content: TASK }];
 for (let call = 0; call < MOST_CALLS; call++) {
-  const request = { model: "claude-sonnet-4-5", max_tokens: 4000, tools, messages, ...thinking };
+  const request = { max_tokens: 4000, tools, messages, ...model };
   const answer = MODE.endsWith("stream")
     ? await client.messages.stream(request).finalMessage()
     : await client.messages.create(request);

@@ -33,7 +33,7 @@ async function chat() {
 async function responses() {
   const tools = [{ type: "function", name: "bash", description: ABOUT, parameters: SCHEMA, strict: true }];
   const request = {
-    model: "gpt-5",
+    model: "gpt-6.1-sol",
     input: log,
     tools,
     store: false,

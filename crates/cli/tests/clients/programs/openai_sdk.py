@@ -35,7 +35,7 @@ def chat(log):
 def responses(log):
     """With reasoning that the client keeps, encrypted."""
     tools = [{"type": "function", "name": "bash", "description": ABOUT, "parameters": SCHEMA, "strict": True}]
-    request = dict(model="gpt-5", input=log, tools=tools, store=False, reasoning={"effort": "medium"},
+    request = dict(model="gpt-6.1-sol", input=log, tools=tools, store=False, reasoning={"effort": "medium"},
                    include=["reasoning.encrypted_content"])
     if HOW == "stream":
         with client.responses.stream(**request) as events:

@@ -78,6 +78,11 @@ fn items(answer: &OutgoingReply) -> Vec<OutputItem> {
     if !answer.reply.reasoning.is_empty() {
         items.push(thought(answer));
     }
+    items.extend(answer.reply.items.iter().map(|item| OutputItem {
+        begun: item.clone(),
+        done: item.clone(),
+        between: Vec::new(),
+    }));
     if !answer.reply.text.is_empty() {
         let id = answer.item_id("msg", items.len());
         items.push(said(&id, &answer.reply.text));
@@ -181,10 +186,14 @@ fn called(id: &str, call_id: &str, call: &ScriptedCall) -> OutputItem {
         )
     };
     let item = |status: &str, text: &str| {
-        json!({
+        let mut item = json!({
             "id": id, "type": kind, "status": status, "call_id": call_id,
             "name": call.name, field: text,
-        })
+        });
+        if let Some(caller) = &call.caller {
+            item["caller"] = caller.clone();
+        }
+        item
     };
     let deltas = pieces(&text).into_iter();
     let mut between: Vec<(&str, Value)> = deltas

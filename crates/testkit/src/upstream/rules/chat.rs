@@ -12,6 +12,9 @@ const LONGEST_ID: usize = 40;
 /// Longest text, in characters.
 const LONGEST_TEXT: usize = 10_485_760;
 
+/// Models that take no function tools while they reason.
+const NO_TOOLS_WITH_EFFORT: [&str; 4] = ["gpt-5.4", "gpt-5.5", "gpt-5.6", "gpt-6"];
+
 /// The roles there are.
 const ROLES: [&str; 6] = [
     "system",
@@ -37,6 +40,7 @@ pub(super) fn judge(body: &Value) -> Vec<BrokenRule> {
         let refusal = ProviderRefusal::openai(message, Some("stream_options"), None);
         broken.push(BrokenRule::new("stream_options without stream", refusal));
     }
+    broken.extend(tools_with_effort(body));
     for (at, message) in entries(body, "messages") {
         broken.extend(role(at, text(message, "role")));
         broken.extend(content(at, message));
@@ -46,6 +50,25 @@ pub(super) fn judge(body: &Value) -> Vec<BrokenRule> {
         }
     }
     broken
+}
+
+/// The newest models take function tools only with reasoning switched off.
+fn tools_with_effort(body: &Value) -> Option<BrokenRule> {
+    let model = text(body, "model");
+    let is_new = NO_TOOLS_WITH_EFFORT
+        .iter()
+        .any(|name| model.starts_with(name));
+    let has_effort = !matches!(text(body, "reasoning_effort"), "" | "none");
+    let has_tools = entries(body, "tools").next().is_some();
+    (is_new && has_effort && has_tools).then(|| {
+        let message = format!(
+            "Function tools with reasoning_effort are not supported for {model} in \
+             /v1/chat/completions. To use function tools, use /v1/responses or set \
+             reasoning_effort to 'none'."
+        );
+        let refusal = ProviderRefusal::openai(message, Some("reasoning_effort"), None);
+        BrokenRule::new("function tools with reasoning_effort", refusal)
+    })
 }
 
 fn role(at: usize, role: &str) -> Option<BrokenRule> {
