@@ -16,6 +16,9 @@ use super::{
     SummariserAnswer,
 };
 
+/// From this share of the reported size on, in percent, an estimate is wrong as a whole.
+const WRONG_BY: u64 = 150;
+
 impl Session {
     /// Does what the policy wants at this moment. Steps without a model are executed at once; a
     /// summary is asked for.
@@ -203,13 +206,8 @@ impl Session {
         let Some(window) = self.calls.sent_measure.take() else {
             return Ok(());
         };
-        // An edit clears `usage`, so both windows differ only by what was added. Only then does the
-        // growth of the prompt say how the model counts.
-        if let Some((last, then)) = &self.calls.usage
-            && !self.setup.counts_as_we_do
-        {
-            let grown = usage.prompt().saturating_sub(last.prompt());
-            self.setup.calibration.observe(&(window - *then), grown);
+        if !self.setup.counts_as_we_do {
+            self.calibrate(usage.prompt(), window);
         }
         self.calls.usage = Some((*usage, window));
         self.calls.recoveries = 0;
@@ -218,6 +216,23 @@ impl Session {
             self.judge(before, usage.prompt())?;
         }
         Ok(())
+    }
+
+    /// Learns how the model counts from the reported size of a prompt with this window.
+    fn calibrate(&mut self, prompt: u64, window: Measure) {
+        let calibration = &mut self.setup.calibration;
+        let whole = window + self.setup.tools;
+        let estimate = calibration.tokens(&whole);
+        if estimate > prompt * WRONG_BY / 100 || prompt > estimate * WRONG_BY / 100 {
+            // Such an estimate causes an edit of nearly every window. Growth could never correct
+            // it, because it is not known across an edit.
+            calibration.observe(&whole, prompt);
+        } else if let Some((last, then)) = &self.calls.usage {
+            // An edit clears `usage`, so both windows differ only by what was added. Only then does
+            // the growth of the prompt say how the model counts.
+            let grown = prompt.saturating_sub(last.prompt());
+            calibration.observe(&(window - *then), grown);
+        }
     }
 
     /// Records whether the last compaction was worth it, by reported usage.
