@@ -81,7 +81,10 @@ impl RecordedModels {
 
 fn settings(window: Option<u64>, model: Option<ModelInfo>) -> ReplaySettings {
     let prices = model.as_ref().and_then(|model| model.prices);
+    let bound = model.as_ref().map(|model| model.rules.bound_reasoning);
     ReplaySettings {
+        // The reasoning of an unknown model may be bound.
+        bound_reasoning: bound.unwrap_or(true),
         prices: prices.unwrap_or(USUAL),
         tiers: model.map_or_else(Vec::new, |model| model.tiers),
         ..ReplaySettings::new(window.unwrap_or(USUAL_WINDOW))

@@ -26,11 +26,9 @@ const MOST_REQUESTS: u64 = 1_000;
 /// assumed to count as we estimate.
 pub struct ManagedSession {
     session: Session,
-    /// The measures of the recording's tool definitions, and of the retrieval tools.
-    tools: Measure,
+    /// The measure of the retrieval tools, which are offered from the first call on, as the proxy
+    /// does for agents. Nothing if the policy sends everything unchanged.
     retrieval: Measure,
-    /// True once a window has shown a ref: from then on, the retrieval tools are offered.
-    shows_a_ref: bool,
     sizer: MessageSizer,
     mentions: RefMentions,
     /// The size of the last call's window, until its answer comes.
@@ -44,7 +42,11 @@ pub struct ManagedSession {
 impl ManagedSession {
     /// A new session under `policy`.
     pub fn new(policy: Policy, settings: &ReplaySettings) -> Result<Self, ManagerError> {
-        let tools = settings.tools;
+        let retrieval = if policy.sends_unchanged() {
+            Measure::default()
+        } else {
+            retrieval_tools(settings.dialect)
+        };
         let setup = Setup {
             dialect: settings.dialect,
             limits: Limits {
@@ -55,7 +57,8 @@ impl ManagedSession {
             },
             prices: Some(settings.prices),
             tiers: settings.tiers.clone(),
-            tools,
+            tools: settings.tools + retrieval,
+            bound_reasoning: settings.bound_reasoning,
             // The reported figure is the larger of two counts. Learning from it would make our
             // estimates lower than both.
             counts_as_we_do: true,
@@ -64,14 +67,10 @@ impl ManagedSession {
         let id = SessionId::new("replay").map_err(failed)?;
         // Refs are part of what is measured, and a replay must give the same figures every time.
         let store = Arc::new(MemoryStore::with_fixed_refs());
-        let mut session = Session::open(store, id, setup).map_err(failed)?;
-        let retrieval = retrieval_tools(settings.dialect);
-        session.set_first_ref(retrieval);
+        let session = Session::open(store, id, setup).map_err(failed)?;
         Ok(Self {
             session,
-            tools,
             retrieval,
-            shows_a_ref: false,
             sizer: MessageSizer::default(),
             mentions: RefMentions::default(),
             open: None,
@@ -87,16 +86,6 @@ impl ManagedSession {
             self.session.finish(pending).map_err(failed)?;
         }
         Ok(())
-    }
-
-    /// Offers the retrieval tools with the first ref; from then on they take room.
-    fn offer_retrieval(&mut self, refs: &[ShownRef]) {
-        if self.shows_a_ref || refs.is_empty() {
-            return;
-        }
-        self.shows_a_ref = true;
-        self.session.set_first_ref(Measure::default());
-        self.session.set_tools(self.tools + self.retrieval);
     }
 
     /// Records the answer to the last call.
@@ -312,16 +301,10 @@ impl WindowManager for ManagedSession {
         let messages: Vec<Arc<Message>> = window.messages().cloned().collect();
         self.open = Some(larger_count(&self.sizer.total(&messages)));
         let refs = self.refs(&messages);
-        self.offer_retrieval(&refs);
-        let added_tools = if self.shows_a_ref {
-            self.retrieval
-        } else {
-            Measure::default()
-        };
         Ok(SentWindow {
             messages,
             refs,
-            added_tools,
+            added_tools: self.retrieval,
         })
     }
 

@@ -52,6 +52,10 @@ pub struct ReplayReport {
     pub arrived_tokens: u64,
     /// Tokens of them that were shown at first.
     pub arrived_shown: u64,
+    /// Messages with reasoning in the conversation, added up over all calls.
+    pub reasoning: u64,
+    /// Those that were sent with their reasoning. A window has none that its model would reject.
+    pub reasoning_kept: u64,
     /// The cost of asking again for what was cut.
     pub asking_again: Money,
 }
@@ -163,6 +167,8 @@ impl ReplayReport {
     pub fn add(&mut self, other: &Self) {
         self.calls += other.calls;
         self.faults += other.faults;
+        self.reasoning += other.reasoning;
+        self.reasoning_kept += other.reasoning_kept;
         self.unsent += other.unsent;
         let texts = other.fault_texts.iter().cloned();
         self.fault_texts.extend(texts);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use trimtab_engine::verify::verify;
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Dialect, Message, Role};
+use trimtab_model::{Dialect, Message, Part, Role};
 use trimtab_wire::catalogue::{Money, PriceTier, Prices};
 
 use super::bill;
@@ -31,6 +31,8 @@ pub struct ReplaySettings {
     pub tiers: Vec<PriceTier>,
     /// The measure of the tool definitions. They are the front of every prompt.
     pub tools: Measure,
+    /// True if the model rejects signed reasoning behind an edit.
+    pub bound_reasoning: bool,
     /// True if the prompt cache is cold after every user message, because people take longer to
     /// answer than a cache is kept.
     pub cold_turns: bool,
@@ -47,6 +49,7 @@ impl ReplaySettings {
             prices: bill::USUAL,
             tiers: Vec::new(),
             tools: Measure::default(),
+            bound_reasoning: true,
             cold_turns: false,
             count: TokenCount::default(),
         }
@@ -99,6 +102,7 @@ pub fn replay_needing(
     settings: &ReplaySettings,
     see: &mut dyn FnMut(&ReplayStep<'_>),
 ) -> ReplayReport {
+    let mut reasoned = 0;
     let mut run = ReplayRun {
         settings,
         served: ServedNeeds::new(log, needs),
@@ -118,13 +122,17 @@ pub fn replay_needing(
                 manager.cache_is_cold();
             }
             match manager.send() {
-                Ok(sent) => run.call(at, sent, &manager.decided(), see),
+                Ok(sent) => {
+                    run.report.reasoning += reasoned;
+                    run.call(at, sent, &manager.decided(), see);
+                }
                 Err(failed) => {
                     run.report.unsent += 1;
                     run.fault(format!("message {at}: {failed}"));
                 }
             }
         }
+        reasoned += u64::from(has_reasoning(message));
         if let Err(failed) = manager.admit(message) {
             run.fault(format!("message {at}: {failed}"));
         }
@@ -132,6 +140,11 @@ pub fn replay_needing(
     run.report.compactions = manager.compactions();
     run.report.own_calls = manager.own_calls();
     run.report
+}
+
+fn has_reasoning(message: &Message) -> bool {
+    let is_reasoning = |part: &Part| matches!(part, Part::Reasoning(_));
+    message.parts.iter().any(is_reasoning)
 }
 
 struct ReplayRun<'a> {
@@ -164,6 +177,8 @@ impl ReplayRun<'_> {
         } else if let Some(first) = self.judge.fault(&sent.messages) {
             self.fault(format!("message {at}, as it would be sent: {first}"));
         }
+        let kept = sent.messages.iter().filter(|one| has_reasoning(one));
+        self.report.reasoning_kept += kept.count() as u64;
         let size = self.bill(at, &sent, why);
         let tokens = self.settings.count.tokens(&size);
         let call = ReplayedCall {

@@ -109,6 +109,7 @@ and that are in the window
   in line      old names that the window shows in their original line
   lost         texts that are neither in the window nor available through a ref in it
   fetches      outputs that had to be fetched
+  reasoning    messages with reasoning that are sent with it
 
 Two more names are accepted, for comparison only:
   oracle       knows what later calls need: no policy can be better, and the report shows the distance

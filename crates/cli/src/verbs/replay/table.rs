@@ -125,6 +125,7 @@ fn lines(rows: &ReplayRows, every: bool) -> String {
         "old lines",
         "lost",
         "fetches",
+        "reasoning",
     ];
     let mut text = table(rows, every, costs, cost_line);
     text.push('\n');
@@ -186,7 +187,7 @@ fn cost_line(name: &str, row: &ReplayRow) -> [String; 11] {
     ]
 }
 
-fn need_line(name: &str, row: &ReplayRow) -> [String; 10] {
+fn need_line(name: &str, row: &ReplayRow) -> [String; 11] {
     let ReplayReport { recall, .. } = &row.report;
     let shown = |found: &RecallCounts| percent(found.shown, found.needed);
     [
@@ -200,6 +201,7 @@ fn need_line(name: &str, row: &ReplayRow) -> [String; 10] {
         shown(&recall.old_lines),
         grouped(recall.lost()),
         grouped(row.report.fetches),
+        percent(row.report.reasoning_kept, row.report.reasoning),
     ]
 }
 
