@@ -97,10 +97,12 @@ pub(super) fn switch_point(
         room,
         rates: conditions.rates,
     };
-    if total > settings.high_mark(room) {
+    // A rewrite costs the reasoning of an open loop, so it waits for the end of the loop if the
+    // window still fits.
+    let may_wait = conditions.in_bound_loop;
+    if total > settings.high_mark(room) && !(may_wait && total <= room) {
         return Some(due(SwitchReason::HighWater));
     }
-    let may_wait = conditions.in_bound_loop;
     let cold = conditions.cold && !may_wait && total > settings.cold_mark(room);
     // A price cliff first: it costs money with the very next call.
     cliff(conditions, total).or_else(|| cold.then(|| due(SwitchReason::Cold)))
@@ -197,4 +199,27 @@ fn cliff(conditions: &CallConditions<'_>, total: u64) -> Option<SwitchPoint> {
             ..conditions.rates
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn full_window_waits_for_the_end_of_a_loop_whose_reasoning_it_would_cost() {
+        let tokens = |measure: &Measure| measure.tokens();
+        let settings = RewriteAgeing::default();
+        let reason = |in_bound_loop: bool, total: u64| {
+            let conditions = CallConditions {
+                window: Some(100_000),
+                max_output: Some(10_000),
+                in_bound_loop,
+                ..CallConditions::new(&tokens)
+            };
+            switch_point(&settings, &conditions, total).map(|due| due.switch)
+        };
+        assert_eq!(reason(false, 89_000), Some(SwitchReason::HighWater));
+        assert_eq!(reason(true, 89_000), None);
+        assert_eq!(reason(true, 91_000), Some(SwitchReason::HighWater));
+    }
 }
