@@ -71,6 +71,15 @@ struct FailedModelCall {
     delivered: bool,
 }
 
+/// What was tried after failures of one call of the model.
+#[derive(Default)]
+struct Attempts {
+    /// How often a cut-off answer was continued.
+    resumes: u32,
+    /// True once the reasoning was removed because the model refused it.
+    without_reasoning: bool,
+}
+
 impl Agent {
     /// Admits a user's message and works until the model answers.
     ///
@@ -136,7 +145,7 @@ impl Agent {
 
     /// Calls the model until it answers. None if the user interrupted.
     async fn ask(&mut self, turn: &mut TurnResult) -> Result<Option<ModelAnswer>, AgentError> {
-        let mut resumes = 0;
+        let mut attempts = Attempts::default();
         self.session.begin_call();
         loop {
             // The session needs the idle time to know whether the prompt cache is still warm.
@@ -158,7 +167,7 @@ impl Agent {
                     return Ok(None);
                 }
                 ModelCallOutcome::Failed(failed) => {
-                    if !self.recover(&failed, &mut resumes).await? {
+                    if !self.recover(&failed, &mut attempts).await? {
                         return Err(failed.error.into());
                     }
                 }
@@ -170,9 +179,15 @@ impl Agent {
     async fn recover(
         &mut self,
         failed: &FailedModelCall,
-        resumes: &mut u32,
+        attempts: &mut Attempts,
     ) -> Result<bool, AgentError> {
         self.keep_said(failed.text.clone())?;
+        if failed.error.is_stale_reasoning() && !attempts.without_reasoning {
+            attempts.without_reasoning = true;
+            self.session.reasoning_was_refused()?;
+            self.tell_session();
+            return Ok(true);
+        }
         if let ModelError::Overflow { verdict, .. } = &failed.error {
             let recovered = self.session.recover(verdict)?;
             self.tell_session();
@@ -187,10 +202,10 @@ impl Agent {
         }
         // The client has already retried failures before the first byte. Only a cut-off answer is
         // continued.
-        if !failed.error.is_passing() || !failed.delivered || *resumes >= RESUMES {
+        if !failed.error.is_passing() || !failed.delivered || attempts.resumes >= RESUMES {
             return Ok(false);
         }
-        *resumes += 1;
+        attempts.resumes += 1;
         let why = failed.error.without_hint();
         self.event_sender.send(AgentEvent::BrokeOff { why });
         // Without any text there is nothing to continue; the same request is simply sent again.

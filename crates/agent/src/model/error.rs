@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use thiserror::Error;
+use trimtab::request::is_stale_reasoning;
 use trimtab_wire::overflow::{OverflowAction, OverflowVerdict};
 
 /// The event that did not happen in time.
@@ -133,6 +134,11 @@ impl ModelError {
             self,
             Self::Busy { .. } | Self::Unreachable { .. } | Self::TimedOut { .. } | Self::Cut { .. }
         )
+    }
+
+    /// True if the model refused reasoning that it binds to other messages or tools.
+    pub fn is_stale_reasoning(&self) -> bool {
+        matches!(self, Self::Refused { message, .. } if is_stale_reasoning(message.as_bytes()))
     }
 
     /// The error without its hint, for an error that a retry may fix.

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use serde_json::json;
 use trimtab_agent::TurnEnd;
 use trimtab_agent::model::{Model, ModelClient};
+use trimtab_agent::tools::ToolSet;
 use trimtab_model::Dialect;
-use trimtab_store::MemoryStore;
+use trimtab_store::{MemoryStore, Store};
 use trimtab_testkit::script::{Script, ScriptedReply};
 use trimtab_testkit::upstream::{ReplySource, RequestOutcome, Upstream, UpstreamOptions};
 
-use super::common::{http, set};
+use super::common::{Produce, Sizes, http, set};
 
 /// Three turns of a model that thinks and calls.
 fn script() -> Script {
@@ -94,4 +95,25 @@ async fn session_continues_in_another_dialect() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn reasoning_that_other_tools_made_stale_is_removed_once() {
+    let upstream = upstream(&[]).await;
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    for (n, tools) in [ToolSet::none(), ToolSet::standard()]
+        .into_iter()
+        .enumerate()
+    {
+        let client = http(Dialect::Messages, &upstream.url());
+        let mut set = set(client, Arc::clone(&store), |settings| {
+            settings.model.name = "claude-opus-5-5".to_owned();
+            settings.tools = tools.with(Produce(Sizes::up_to(60_000)));
+        });
+        let turn = set.agent.turn("go").await.unwrap();
+        assert_eq!(turn.text, format!("answer {n}"));
+    }
+    let refused = upstream.violations();
+    assert_eq!(refused.len(), 1, "{refused:?}");
+    assert!(refused[0].contains("seal"), "{refused:?}");
 }

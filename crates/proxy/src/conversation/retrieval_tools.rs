@@ -10,6 +10,11 @@ use trimtab_model::{Dialect, RawJson};
 use trimtab_wire::catalogue::ModelRules;
 use trimtab_wire::scan::BodyScan;
 
+/// The number of our tools.
+const OUR_TOOLS: usize = 2;
+/// The number of tools that Chat Completions and Responses accept.
+const MOST_TOOLS: usize = 128;
+
 /// The tools in one dialect.
 #[derive(Clone)]
 pub(crate) struct OfferedTools {
@@ -45,6 +50,11 @@ impl RetrievalOffer {
         }
         let is_agent = !scan.request().tool_list.is_empty();
         if !is_agent && rules.no_chat_tools && scan.dialect() == Dialect::Chat {
+            return Self::default();
+        }
+        let is_chat_or_responses = scan.dialect() != Dialect::Messages;
+        let count = scan.request().tool_list.len() + OUR_TOOLS;
+        if is_chat_or_responses && count > MOST_TOOLS {
             return Self::default();
         }
         let tools = scan.request().tool_list.iter();

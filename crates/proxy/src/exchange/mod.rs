@@ -57,6 +57,8 @@ pub(crate) struct Exchange {
     is_continued: bool,
     /// True once the request was planned again because of the reasoning in it.
     is_replanned: bool,
+    /// The client's own request without its reasoning, which a model binds to our tools.
+    stripped_body: Option<Bytes>,
 }
 
 impl Exchange {
@@ -72,6 +74,7 @@ impl Exchange {
             pending: planned.pending,
             is_continued: false,
             is_replanned: false,
+            stripped_body: None,
             managed: Arc::new(managed),
         }
     }
@@ -293,12 +296,12 @@ impl Exchange {
         &self,
         body: impl FnOnce(Bytes) -> ProxyBody,
     ) -> Result<Request<ProxyBody>, UpstreamFailure> {
-        let edited = self.edited();
-        let bytes = edited.unwrap_or(&self.received_body).clone();
-        let drops = edited.is_some() && self.outgoing.drops_stale_reasoning;
+        let drops = self.edited().is_some() && self.outgoing.drops_stale_reasoning;
+        let new = self.edited().or(self.stripped_body.as_ref());
+        let bytes = new.unwrap_or(&self.received_body).clone();
         let request = self
             .managed
-            .upstream_request(body(bytes), edited.is_some(), drops);
+            .upstream_request(body(bytes), new.is_some(), drops);
         request.ok_or_else(|| UpstreamFailure {
             timed_out: false,
             reason: "the path cannot be sent on".to_owned(),

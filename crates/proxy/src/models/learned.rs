@@ -137,6 +137,7 @@ impl LearnedModel {
         if self.day.saturating_add(LASTS) < today {
             // How a model counts stays: it is updated with every call.
             (self.window, self.cut, self.refused) = (None, None, None);
+            (self.bound_reasoning, self.no_block_binding) = (false, false);
         }
         self
     }
@@ -236,10 +237,12 @@ mod tests {
     fn windows_are_found_out_again_after_a_while() {
         let mut learned = of("a", 8_000);
         learned.calibration = Some(Calibration::default());
+        learned.no_block_binding = true;
         let kept = learned.clone().on(LASTS);
-        assert_eq!(kept.window, Some(8_000));
+        assert_eq!((kept.window, kept.no_block_binding), (Some(8_000), true));
         let kept = learned.on(LASTS + 1);
         assert_eq!((kept.window, kept.calibration.is_some()), (None, true));
+        assert!(!kept.no_block_binding);
     }
 
     #[test]

@@ -104,12 +104,13 @@ impl ModelTable {
         })
     }
 
-    /// Remembers what a rejection says about reasoning. True if it is new.
+    /// Remembers what a rejection says about the reasoning of a model. True if it is new.
     pub(crate) fn learn_reasoning(&self, model_key: ModelKey<'_>, fault: ReasoningFault) -> bool {
         self.change(model_key, |learned| {
             let known = match fault {
                 ReasoningFault::Stale => &mut learned.bound_reasoning,
                 ReasoningFault::UnknownSetting => &mut learned.no_block_binding,
+                ReasoningFault::Damaged => return false,
             };
             !std::mem::replace(known, true)
         })

@@ -1,11 +1,13 @@
 //! How edits treat the signed reasoning of a model: some models reject a request in which something
 //! before their reasoning has changed.
 
+use bytes::Bytes;
 use memchr::memmem;
-use trimtab::request::binds_reasoning;
+use trimtab::request::{binds_reasoning, is_stale_reasoning};
 use trimtab_model::Dialect;
 use trimtab_wire::json::pick;
-use trimtab_wire::scan::BodyScan;
+use trimtab_wire::scan::{BodyScan, PartKind};
+use trimtab_wire::splice::{BodyChange, splice};
 
 use super::KnownModel;
 
@@ -26,6 +28,8 @@ pub(crate) struct ReasoningRule {
 pub(crate) enum ReasoningFault {
     /// Reasoning is bound to other messages than those that were sent.
     Stale,
+    /// A signature is damaged, or belongs to another account. That says nothing about the model.
+    Damaged,
     /// The provider does not know the setting for stale reasoning.
     UnknownSetting,
 }
@@ -36,27 +40,49 @@ impl KnownModel {
         let bound = binds_reasoning(scan, self.bound_reasoning);
         let thinking = scan.json(scan.request().thinking);
         let mode = pick(thinking, ["type"]).and_then(|[mode]| mode);
-        // Without a mode such models think adaptively. The other modes do not have the setting, and
-        // nobody knows whether a new model has it.
+        let is_listed = self
+            .model
+            .as_ref()
+            .is_some_and(|model| model.rules.bound_reasoning && !self.is_assumed);
+        // A request without a mode gets one only if it has reasoning, which shows that the model
+        // thinks adaptively. The other modes do not have the setting, and nobody knows whether a
+        // new model has it.
+        let is_adaptive = || match mode {
+            Some(mode) => mode == "\"adaptive\"",
+            None => has_signed_reasoning(scan),
+        };
         let may_drop = bound
             && scan.dialect() == Dialect::Messages
-            && self.bound_reasoning == Some(true)
-            && !self.is_assumed
+            && is_listed
             && !self.no_block_binding
-            && mode.is_none_or(|mode| mode == "\"adaptive\"");
+            && is_adaptive();
         ReasoningRule { bound, may_drop }
     }
+}
+
+fn has_signed_reasoning(scan: &BodyScan<'_>) -> bool {
+    let signed = PartKind::Reasoning { sealed: true };
+    let mut parts = (0..scan.len()).flat_map(|at| scan.parts(at));
+    parts.any(|part| part.kind == signed)
+}
+
+/// A request of Messages without any reasoning, which is valid whatever stands before it. None if
+/// it has no signed reasoning.
+pub(crate) fn without_reasoning(body: &[u8]) -> Option<Bytes> {
+    let scan = BodyScan::new(body, Dialect::Messages).ok()?;
+    let strip = BodyChange::StripReasoning { before: scan.len() };
+    let stripped = has_signed_reasoning(&scan).then(|| splice(&scan, &[strip]).ok());
+    Some(Bytes::from(stripped??.body.into_owned()))
 }
 
 /// What the text of a rejection says about reasoning, if anything.
 pub(crate) fn reasoning_fault(error: &[u8]) -> Option<ReasoningFault> {
     let says = |words: &str| memmem::find(error, words.as_bytes()).is_some();
     // An error about stale reasoning also names the setting, as its cure.
-    if says("bound to a different conversation")
-        || says("Invalid `signature` in `thinking` block")
-        || says("invalid_encrypted_content")
-    {
+    if is_stale_reasoning(error) {
         Some(ReasoningFault::Stale)
+    } else if says("Invalid `signature` in `thinking` block") || says("invalid_encrypted_content") {
+        Some(ReasoningFault::Damaged)
     } else if says("block_binding") {
         Some(ReasoningFault::UnknownSetting)
     } else {

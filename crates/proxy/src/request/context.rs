@@ -8,10 +8,13 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
 use http_body_util::BodyExt;
+use tokio::task::spawn_blocking;
 use trimtab_model::Dialect;
+use trimtab_wire::scan::detect;
 
 use crate::access::{AccessRefusal, Tenant, UnknownTenant};
 use crate::answer::usage_watch::UsageWatch;
+use crate::models::reasoning_rule::{ReasoningFault, reasoning_fault, without_reasoning};
 use crate::records::observed_body::{AnswerWatch, ObservedBody};
 use crate::records::record::{PendingRecord, RecordAction};
 use crate::request::bypass_reason::Unmanaged;
@@ -22,15 +25,22 @@ use crate::response_chains::AnswerTap;
 use crate::routing::own_endpoint::OwnEndpoint;
 use crate::routing::route::UpstreamRoute;
 use crate::routing::spoken_dialects::{NoRoute, SpokenDialects};
-use crate::transport::body::{self, ProxyBody};
+use crate::transport::body::{self, CollectedBody, ProxyBody};
 use crate::transport::client_body::BodyFault;
 use crate::transport::connections::OpenRequest;
+use crate::transport::decompress::decode_error;
 use crate::transport::headers;
 use crate::transport::upstream_client::UpstreamFailure;
 
 /// The detail of a request that continues an answer from which we hid calls.
 const CONTINUED: &str = "continues an answer that is not in memory any more: the id of the \
     provider's last response and the outputs of hidden calls were put in";
+
+/// The detail of an unmanaged request that was sent again without reasoning.
+const STRIPPED: &str = "the model binds its reasoning to other tools or messages, so the request was \
+    sent again without reasoning";
+/// The longest error that is read.
+const LONGEST_ERROR: usize = 256 << 10;
 
 /// A request in progress.
 pub(crate) struct RequestContext {
@@ -56,6 +66,8 @@ pub(crate) struct RequestContext {
     pub(crate) tap: Option<AnswerTap>,
     /// The request as the provider needs it, if it continues an answer from which we hid calls.
     pub(crate) continued: Option<Bytes>,
+    /// The body of an unmanaged request of Messages, which may have to be sent without reasoning.
+    pub(crate) unmanaged_body: Option<Bytes>,
 }
 
 impl RequestContext {
@@ -116,7 +128,26 @@ impl RequestContext {
         body: ProxyBody,
     ) -> Response<ProxyBody> {
         self.passes_because(reason);
+        let may_have_reasoning = matches!(reason, "bypass" | "count" | "store")
+            && detect(b"", &self.path) == Some(Dialect::Messages);
+        let body = if may_have_reasoning {
+            self.kept_body(body).await
+        } else {
+            body
+        };
         self.forward(spoken, None, body).await
+    }
+
+    /// The same body, kept in memory if there is room.
+    async fn kept_body(&mut self, body: ProxyBody) -> ProxyBody {
+        let limit = self.settings.config.limits.body_bytes;
+        match body::collect_reserved(body, limit, self.reservation()).await {
+            CollectedBody::Whole(bytes) => {
+                self.unmanaged_body = Some(bytes.clone());
+                body::full_body(bytes)
+            }
+            CollectedBody::Longer(read, rest) => body::rejoined_body(read, rest),
+        }
     }
 
     /// Records the reason why the request passes, and warns the operator if it is a limit.
@@ -131,7 +162,7 @@ impl RequestContext {
         mut self,
         dialect: Dialect,
         why: Unmanaged,
-        body: ProxyBody,
+        body: Bytes,
     ) -> Response<ProxyBody> {
         self.passes_because(why.reason);
         self.pending_record.record.detail = why.detail;
@@ -140,7 +171,9 @@ impl RequestContext {
             .unwrap_or_default()
             .clone_into(&mut self.pending_record.record.model);
         self.usage = Some(UsageWatch::new(dialect));
-        self.forward(dialect.into(), model, body).await
+        self.unmanaged_body = (dialect == Dialect::Messages).then(|| body.clone());
+        self.forward(dialect.into(), model, body::full_body(body))
+            .await
     }
 
     /// Forwards the request unchanged to the upstream for its path, dialect and model.
@@ -176,8 +209,7 @@ impl RequestContext {
         let Some(request) = self.upstream_request(route, rest, body) else {
             return self.refuse(StatusCode::BAD_REQUEST, "the path cannot be sent on");
         };
-        let idle = self.settings.config.limits.idle_time();
-        let answer = self.shared.client.send(request, idle).await;
+        let answer = self.send(request).await;
         match (answer, front_page) {
             (Ok(answer), Some(page)) if front_page::is_missing(answer.status()) => {
                 self.pending_record.record.action = RecordAction::Answered;
@@ -193,6 +225,44 @@ impl RequestContext {
             }
             (Err(failed), _) => self.unreachable(&failed),
         }
+    }
+
+    /// Sends an unmanaged request. Our tools may have been in front of the conversation before, and
+    /// a model may bind its reasoning to them. Then the request is sent again without reasoning.
+    async fn send(
+        &mut self,
+        request: Request<ProxyBody>,
+    ) -> Result<Response<ProxyBody>, UpstreamFailure> {
+        let idle = self.settings.config.limits.idle_time();
+        let (parts, body) = request.into_parts();
+        let again = self.unmanaged_body.take().map(|body| (parts.clone(), body));
+        let request = Request::from_parts(parts, body);
+        let answer = self.shared.client.send(request, idle).await?;
+        let Some((parts, body)) = again.filter(|_| answer.status() == StatusCode::BAD_REQUEST)
+        else {
+            return Ok(answer);
+        };
+        let (head, error) = answer.into_parts();
+        let error = match body::collect(error, LONGEST_ERROR).await {
+            CollectedBody::Whole(error) => error,
+            CollectedBody::Longer(read, rest) => {
+                return Ok(Response::from_parts(head, body::rejoined_body(read, rest)));
+            }
+        };
+        let text = decode_error(&head.headers, &error);
+        let fault = reasoning_fault(text.as_ref().unwrap_or(&error));
+        let is_stale = fault == Some(ReasoningFault::Stale);
+        let stripping = is_stale.then(|| spawn_blocking(move || without_reasoning(&body)));
+        let stripped = match stripping {
+            Some(stripping) => stripping.await.ok().flatten(),
+            None => None,
+        };
+        let Some(stripped) = stripped else {
+            return Ok(Response::from_parts(head, body::full_body(error)));
+        };
+        STRIPPED.clone_into(&mut self.pending_record.record.detail);
+        let request = Request::from_parts(parts, body::full_body(stripped));
+        self.shared.client.send(request, idle).await
     }
 
     /// Delivers an answer to the client. `watch` observes it.

@@ -130,6 +130,7 @@ impl ArrivedRequest {
             usage: None,
             tap: None,
             continued: None,
+            unmanaged_body: None,
         };
         let Some(refusal) = refusal else {
             return Ok(AdmittedRequest {

@@ -14,7 +14,7 @@ use crate::request::shared::SharedState;
 use crate::server::arrival::{AdmittedRequest, ArrivedRequest};
 use crate::server::model_call::{self, ModelCall};
 use crate::server::websocket;
-use crate::transport::body::{ProxyBody, full_body};
+use crate::transport::body::ProxyBody;
 
 /// Answers a request. Its connection is among its extensions.
 pub(crate) async fn handle(
@@ -66,9 +66,7 @@ async fn forward(mut context: RequestContext, body: ProxyBody) -> Response<Proxy
         Ok(planned) => planned,
         Err(unmanaged) => {
             let body = context.continued_body().unwrap_or(received);
-            return context
-                .forward_call(call.dialect, unmanaged, full_body(body))
-                .await;
+            return context.forward_call(call.dialect, unmanaged, body).await;
         }
     };
     // Send it. If the model says that it is too long, make it smaller and send it again.

@@ -1,18 +1,19 @@
 //! Signed reasoning: no action of the proxy makes a provider reject it.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use trimtab_engine::policy::PRESETS;
 use trimtab_model::Dialect;
 use trimtab_proxy::{ModelRule, Proxy, ProxyConfig, Record};
-use trimtab_store::MemoryStore;
+use trimtab_store::{MemoryStore, Store};
 use trimtab_testkit::script::ScriptedReply;
-use trimtab_testkit::upstream::{ReplySource, Upstream, UpstreamOptions};
+use trimtab_testkit::upstream::{Count, ReceivedRequest, ReplySource, Upstream, UpstreamOptions};
 
 use crate::fake::{Got, post};
 use crate::talk::{Talk, lines, path};
-use crate::{config, proxy};
+use crate::{config, proxy, proxy_with};
 
 /// How many rounds a conversation has.
 const ROUNDS: usize = 24;
@@ -294,4 +295,178 @@ async fn a_record_says_how_much_reasoning_was_sent() {
     assert_eq!(last.received, ROUNDS - 1);
     assert!(last.kept > 0 && last.kept < last.received, "{last:?}");
     assert_eq!(records[2].reasoning.kept, 2);
+}
+
+/// A talk with a model that binds its reasoning, in which something was left out already.
+async fn edited_talk(upstream: &Upstream, base: &str) -> Talk {
+    let mut talk = Talk::new(Dialect::Messages, "read all the parts");
+    "claude-opus-5-5".clone_into(&mut talk.model);
+    talk.max_tokens = 1_200;
+    for round in 0..14 {
+        let asked = body(&talk, &json!({"type": "adaptive"}));
+        let got = post(base, path(Dialect::Messages), &HEADERS, asked).await;
+        assert_eq!(got.status, 200, "{round}: {}", got.text());
+        let answer: Value = serde_json::from_str(&got.text()).unwrap();
+        take(&mut talk, &answer, &lines(60 + round));
+    }
+    assert_eq!(upstream.violations(), Vec::<String>::new());
+    talk
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_that_pass_unmanaged_lose_their_reasoning_and_not_the_session() {
+    let upstream = thinker().await;
+    let (running, base) = proxy(settings(&upstream.url(), "steady")).await;
+    let talk = edited_talk(&upstream, &base).await;
+    let asked = body(&talk, &json!({"type": "adaptive"}));
+    // A count is no turn, and a client may switch the proxy off.
+    let count = format!("{}/count_tokens", path(Dialect::Messages));
+    let mut bypass = HEADERS.to_vec();
+    bypass.push(("x-trimtab-mode", "bypass"));
+    for (place, headers) in [
+        (count.as_str(), &HEADERS[..]),
+        (path(Dialect::Messages), &bypass[..]),
+    ] {
+        let got = post(&base, place, headers, asked.clone()).await;
+        assert_eq!(got.status, 200, "{place}: {}", got.text());
+        let sent = upstream.requests().last().unwrap().json().to_string();
+        assert!(!sent.contains("\"signature\""), "{place}: {sent}");
+        assert!(sent.contains("tool_result"), "{place}");
+    }
+    running.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn client_gets_the_error_about_its_own_fault() {
+    let upstream = thinker().await;
+    let (running, base) = proxy(settings(&upstream.url(), "steady")).await;
+    let talk = edited_talk(&upstream, &base).await;
+    let mut asked: Value =
+        serde_json::from_str(&body(&talk, &json!({"type": "adaptive"}))).unwrap();
+    asked["tool_choice"] = json!({"type": "any"});
+    let got = post(&base, path(Dialect::Messages), &HEADERS, asked.to_string()).await;
+    assert_eq!(got.status, 400);
+    assert!(got.text().contains("tool_choice"), "{}", got.text());
+    let refused = upstream.violations();
+    let about_choice = |rule: &String| rule.contains("tool_choice");
+    assert!(refused.iter().all(about_choice), "{refused:?}");
+    running.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn own_compaction_of_an_edited_conversation_is_valid_without_our_tools() {
+    let upstream = thinker().await;
+    let mut settings = settings(&upstream.url(), "steady");
+    settings.retrieval = false;
+    let (running, base) = proxy(settings).await;
+    let mut talk = edited_talk(&upstream, &base).await;
+    talk.user("Your task is to create a detailed summary of the conversation so far.");
+    // Older requests had more room, so this one is too long to pass as it came.
+    let asked = body(&talk, &json!({"type": "adaptive"}));
+    let got = post(&base, path(Dialect::Messages), &HEADERS, asked).await;
+    assert_eq!(got.status, 200, "{}", got.text());
+    assert_eq!(upstream.violations(), Vec::<String>::new());
+    running.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_signature_teaches_nothing_about_the_model() {
+    let upstream = thinker().await;
+    let (running, base) = proxy(settings(&upstream.url(), "steady")).await;
+    let mut talk = Talk::new(Dialect::Messages, "read all the parts");
+    "claude-opus-5".clone_into(&mut talk.model);
+    talk.max_tokens = 1_200;
+    for damaged in [false, true, false, false] {
+        let thinking = json!({"type": "adaptive"});
+        let mut asked: Value = serde_json::from_str(&body(&talk, &thinking)).unwrap();
+        if damaged {
+            asked["messages"][1]["content"][0]["signature"] = json!("bm90IG91cnM=");
+        }
+        let got = post(&base, path(Dialect::Messages), &HEADERS, asked.to_string()).await;
+        assert_eq!(got.status, 200, "{}", got.text());
+        let answer: Value = serde_json::from_str(&got.text()).unwrap();
+        take(&mut talk, &answer, &lines(60));
+    }
+    // This model does not bind its reasoning, so nothing of it is removed later.
+    let last = upstream.requests().last().unwrap().json();
+    assert_eq!(
+        last["messages"][3]["content"][0]["type"], "thinking",
+        "{last}"
+    );
+    running.shutdown().await;
+}
+
+#[tokio::test]
+async fn as_many_tools_as_a_provider_takes_leave_no_room_for_ours() {
+    for dialect in [Dialect::Chat, Dialect::Responses] {
+        let upstream = Upstream::start(UpstreamOptions::default()).await.unwrap();
+        let (running, base) = proxy(settings(&upstream.url(), "steady")).await;
+        let talk = Talk::new(dialect, "hello");
+        let mut asked: Value = serde_json::from_str(&talk.body()).unwrap();
+        let tool = asked["tools"][0].clone();
+        let named = |at: usize| {
+            let mut tool = tool.clone();
+            let name = match dialect {
+                Dialect::Chat => &mut tool["function"]["name"],
+                _ => &mut tool["name"],
+            };
+            *name = json!(format!("tool_{at}"));
+            tool
+        };
+        asked["tools"] = (0..127).map(named).collect();
+        let got = post(&base, path(dialect), &[], asked.to_string()).await;
+        assert_eq!(got.status, 200, "{}", got.text());
+        assert_eq!(upstream.violations(), Vec::<String>::new());
+        running.shutdown().await;
+    }
+}
+
+/// How many of the requests after the first do not begin with what was sent before.
+fn rewrites(upstream: &Upstream, skipped: usize) -> usize {
+    let requests = upstream.requests();
+    let pairs = requests.windows(2).skip(skipped);
+    let is_rewrite = |pair: &&[Arc<ReceivedRequest>]| match pair {
+        [before, after] => after.stable * 100 < before.tokens * 90,
+        _ => false,
+    };
+    pairs.filter(is_rewrite).count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restart_does_not_cause_a_rewrite_with_every_request() {
+    for dialect in [Dialect::Messages, Dialect::Responses] {
+        for preset in ["steady", "refs", "retention"] {
+            let upstream = Upstream::start(UpstreamOptions {
+                // A vocabulary with long tokens.
+                count: Count::FewBytes,
+                ..thinker_options()
+            })
+            .await
+            .unwrap();
+            let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+            let mut talk = Talk::new(dialect, "read all the parts");
+            "house-model".clone_into(&mut talk.model);
+            talk.max_tokens = 1_200;
+            let mut rewritten = Vec::new();
+            for process in 0..3 {
+                let settings = settings(&upstream.url(), preset);
+                let (running, base) = proxy_with(settings, Arc::clone(&store)).await;
+                let before = upstream.requests().len();
+                for round in 0..16 {
+                    let asked = body(&talk, &json!({"type": "adaptive"}));
+                    let got = post(&base, path(dialect), &HEADERS, asked).await;
+                    assert_eq!(got.status, 200, "{process} {round}: {}", got.text());
+                    let answer: Value = serde_json::from_str(&got.text()).unwrap();
+                    take(&mut talk, &answer, &lines(20 + round * 37 % 190));
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                running.shutdown().await;
+                rewritten.push(rewrites(&upstream, before));
+            }
+            assert!(
+                rewritten[1] <= rewritten[0] + 2 && rewritten[2] <= rewritten[0] + 3,
+                "{dialect} {preset}: {rewritten:?}"
+            );
+        }
+    }
 }

@@ -6,6 +6,7 @@ mod system_summary;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use memchr::memmem;
 use trimtab_engine::log::Log;
 use trimtab_engine::normalise::{EntryChange, MessageSource, WindowEntry};
 use trimtab_engine::window::Window;
@@ -107,6 +108,12 @@ fn sent_entries(entries: &[WindowEntry]) -> Vec<SentMessage> {
             .filter(|_| entry.change != EntryChange::Made),
     });
     sent.collect()
+}
+
+/// True if the text of a provider's error says that reasoning is bound to other messages or tools
+/// than those that were sent.
+pub fn is_stale_reasoning(error: &[u8]) -> bool {
+    memmem::find(error, b"bound to a different conversation").is_some()
 }
 
 /// True if an edit of this request must also remove the signed reasoning behind it. `known` says

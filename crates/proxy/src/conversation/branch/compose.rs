@@ -377,25 +377,28 @@ impl Branch {
     }
 
     /// The client's own messages behind the same tools as in the other requests of the conversation,
-    /// so that the provider's cache and the reasoning stay valid. None if nothing is added.
+    /// so that the provider's cache and the reasoning stay valid. None if nothing is changed.
     pub(crate) fn with_same_front(
+        &mut self,
         scan: &BodyScan<'_>,
         options: &ComposeOptions,
         offered: Option<ToolNames>,
     ) -> Result<Option<Bytes>, BranchError> {
-        let Some(names) = offered else {
-            return Ok(None);
-        };
-        let tools = retrieval_tools::offered_tools(scan.dialect(), names)
-            .definitions
-            .clone();
-        let mut changes = vec![BodyChange::AddTools { tools }];
-        if options.reasoning.may_drop {
+        let tools = offered.map(|names| retrieval_tools::offered_tools(scan.dialect(), names));
+        let tools = tools.map(|ours| BodyChange::AddTools {
+            tools: ours.definitions.clone(),
+        });
+        let mut changes: Vec<BodyChange> = tools.into_iter().collect();
+        let is_edited = !self.session.projection().is_unedited();
+        if options.reasoning.may_drop && (is_edited || !changes.is_empty()) {
             changes.push(BodyChange::DropStaleReasoning);
-        } else if options.reasoning.bound {
+        } else if options.reasoning.bound && is_edited {
             // Reasoning that came behind an edit is bound to the window with that edit.
             let before = scan.len();
             changes.push(BodyChange::StripReasoning { before });
+        }
+        if changes.is_empty() {
+            return Ok(None);
         }
         spliced(scan, &changes)
     }

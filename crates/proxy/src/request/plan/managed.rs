@@ -336,7 +336,7 @@ impl ManagedRequest {
         let decided = branch.decisions();
         let mut outgoing = branch.compose(scan, &self.options)?;
         if self.untouched.is_some() {
-            outgoing.body = Branch::with_same_front(scan, &self.options, outgoing.offered)?;
+            outgoing.body = branch.with_same_front(scan, &self.options, outgoing.offered)?;
         } else if let Some(partial) = self
             .job
             .partial
@@ -346,8 +346,9 @@ impl ManagedRequest {
             // The provider has the rest of the conversation.
             let scan = BodyScan::new(partial, scan.dialect())
                 .map_err(|why| BranchError::Mismatch(why.to_string()))?;
-            outgoing.body = Branch::with_same_front(&scan, &self.options, outgoing.offered)?;
+            outgoing.body = branch.with_same_front(&scan, &self.options, outgoing.offered)?;
         }
+        outgoing.drops_stale_reasoning = outgoing.body.is_some() && self.options.reasoning.may_drop;
         let outgoing = self.job.with_reserved_body(outgoing);
         let pending = pending.filter(|_| branch.decisions() == decided);
         // Messages that are sent unchanged need not be durable, because the client has them.
