@@ -10,9 +10,9 @@ pub enum Treatment {
     /// It stays as it came, and its round is never hidden: the model would lose a tool or a file
     /// that it has loaded.
     Always,
-    /// The same, and the provider ignores everything in front of the newest one.
+    /// Like `Always`; the provider ignores everything before the newest one.
     Boundary,
-    /// It steers the request and is no part of the conversation.
+    /// It controls the request and is no part of the conversation. Treated like `WithRound`.
     Pass,
 }
 

@@ -138,7 +138,12 @@ impl ModelError {
 
     /// True if the model refused reasoning that it binds to other messages or tools.
     pub fn is_stale_reasoning(&self) -> bool {
-        matches!(self, Self::Refused { message, .. } if is_stale_reasoning(message.as_bytes()))
+        match self {
+            Self::Refused { message, .. } | Self::Overflow { message, .. } => {
+                is_stale_reasoning(message.as_bytes())
+            }
+            _ => false,
+        }
     }
 
     /// The error without its hint, for an error that a retry may fix.

@@ -81,7 +81,7 @@ fn action_text(record: &Record) -> String {
         let _ = write!(text, ", repaired {}", record.repairs);
     }
     if !record.assumed_model.is_empty() {
-        let _ = write!(text, ", taken for {}", record.assumed_model);
+        let _ = write!(text, ", assumed to be like {}", record.assumed_model);
     }
     if record.cut {
         text.push_str(", cut off");

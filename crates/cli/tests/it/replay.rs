@@ -300,7 +300,7 @@ fn headline_of_a_picture_is_the_sum_of_its_windows() {
 fn other_settings_apply_to_the_preset() {
     let file = file(&folder("set"));
     let tokens = |set: &str| {
-        let args = ["replay", &file, "--window", "12k", "--json", "--set", set];
+        let args = ["replay", &file, "--window", "20k", "--json", "--set", set];
         let outcome = trimtab(&args);
         assert_eq!(outcome.code, 0, "{}", outcome.stderr);
         sums(&outcome)[0]["report"]["tokens"].as_u64().unwrap()

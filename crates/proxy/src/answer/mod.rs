@@ -2,4 +2,5 @@
 
 pub(crate) mod hide_calls;
 pub(crate) mod peek;
+pub(crate) mod refused_reasoning;
 pub(crate) mod usage_watch;

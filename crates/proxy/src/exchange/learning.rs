@@ -40,8 +40,11 @@ fn learn_from(managed: &Arc<ManagedRequest>, window: u64, observed: &ObservedAns
             let models = &managed.job.shared.models;
             let calibration = branch.session().calibration();
             // Calibration is kept per model, so that the next conversation starts with good
-            // estimates.
-            learned |= models.keep_calibration(managed.model_key(), calibration);
+            // estimates. If the provider may have removed outputs, the figures are about less than
+            // was sent.
+            if !asks_for(managed, b"\"clear_tool_uses") {
+                learned |= models.keep_calibration(managed.model_key(), calibration);
+            }
         }
         // An answer without calls ends the turn.
         let moments: &[Moment] = if observed.has_calls() {
@@ -80,9 +83,14 @@ fn learn_window(
     };
     // With `context_management` the provider removes old content on the client's request, so a
     // small count is no truncation.
-    let asked_for = memchr::memmem::find(&managed.job.body, b"\"context_management\"").is_some();
+    let asked_for = asks_for(managed, b"\"context_management\"");
     if !asked_for {
         *learned |= models.learn_truncation(model_key, window);
     }
     !asked_for
+}
+
+/// True if the client's request contains these bytes.
+fn asks_for(managed: &ManagedRequest, what: &[u8]) -> bool {
+    memchr::memmem::find(&managed.job.body, what).is_some()
 }

@@ -14,10 +14,13 @@ use bytes::Bytes;
 use http::header::CONTENT_ENCODING;
 use http::{Request, Response, StatusCode};
 use trimtab::session::PendingSummary;
+use trimtab_model::Dialect;
+use trimtab_model::estimate::Measure;
 use trimtab_store::StagedStore;
 
 use self::learning::learn_later;
 use crate::answer::peek::{PeekedAnswer, SentRequest, peek};
+use crate::answer::refused_reasoning;
 use crate::answer::usage_watch::UsageWatch;
 use crate::config::{ProxyMode, SummaryMode};
 use crate::conversation::branch::{Branch, BranchError, ComposeOptions, OutgoingBody};
@@ -57,8 +60,6 @@ pub(crate) struct Exchange {
     is_continued: bool,
     /// True once the request was planned again because of the reasoning in it.
     is_replanned: bool,
-    /// The client's own request without its reasoning, which a model binds to our tools.
-    stripped_body: Option<Bytes>,
 }
 
 impl Exchange {
@@ -74,7 +75,6 @@ impl Exchange {
             pending: planned.pending,
             is_continued: false,
             is_replanned: false,
-            stripped_body: None,
             managed: Arc::new(managed),
         }
     }
@@ -151,6 +151,9 @@ impl Exchange {
         record.marked_measures = managed.marked;
         record.window = managed.model_limits.window.unwrap_or_default();
         record.set_sizes(&self.outgoing.sizes);
+        if self.edited().is_none() {
+            record.our_tools_measure = Measure::default();
+        }
         // The client's own body was sent. Only observing reports what would have been saved.
         if !self.is_ours() && managed.mode != ProxyMode::Observe {
             record.tokens_after = record.tokens_before;
@@ -191,12 +194,11 @@ impl Exchange {
             let limits = self.managed.job.settings.config.limits;
             // Nothing of the answer goes to the client before it is known that it is no overflow.
             let (verdict, refused) = match peek(answer, self.sent(), &limits).await {
-                PeekedAnswer::Answer(answer) if self.may_send_again(answer.status()) => {
-                    self.after_refusal(answer).await;
-                    continue;
-                }
-                // The smaller request was refused for another reason, so it did not help.
                 PeekedAnswer::Answer(answer) if is_refusal(answer.status()) => {
+                    let Some(answer) = self.after_refusal(answer).await else {
+                        continue;
+                    };
+                    // The smaller request was refused for another reason, so it did not help.
                     self.overflowed = original.is_some();
                     return Ok(original.unwrap_or(answer));
                 }
@@ -234,8 +236,29 @@ impl Exchange {
         }
     }
 
-    /// Sends the request.
+    /// Sends the request. If it is the client's own, and the model binds the reasoning in it to what
+    /// earlier requests were sent with, it is sent again without reasoning.
     async fn send(&mut self) -> Result<Response<ProxyBody>, UpstreamFailure> {
+        let answer = self.send_as_planned().await?;
+        if self.edited().is_some() || self.managed.job.dialect != Dialect::Messages {
+            return Ok(answer);
+        }
+        let body = self.managed.job.body.clone();
+        let stripped = match refused_reasoning::body_without(answer, body).await {
+            Ok(stripped) => stripped,
+            Err(answer) => return Ok(answer),
+        };
+        self.outgoing.notes.push(refused_reasoning::NOTE.to_owned());
+        self.outgoing.reasoning.kept = 0;
+        let request = self
+            .managed
+            .upstream_request(full_body(stripped), true, false);
+        let idle = self.managed.job.settings.config.limits.idle_time();
+        let client = &self.managed.job.shared.client;
+        client.send(request.ok_or_else(no_address)?, idle).await
+    }
+
+    async fn send_as_planned(&mut self) -> Result<Response<ProxyBody>, UpstreamFailure> {
         let shared = Arc::clone(&self.managed.job.shared);
         let limits = self.managed.job.settings.config.limits;
         let mut conflicts = 0;
@@ -296,16 +319,12 @@ impl Exchange {
         &self,
         body: impl FnOnce(Bytes) -> ProxyBody,
     ) -> Result<Request<ProxyBody>, UpstreamFailure> {
-        let drops = self.edited().is_some() && self.outgoing.drops_stale_reasoning;
-        let new = self.edited().or(self.stripped_body.as_ref());
-        let bytes = new.unwrap_or(&self.received_body).clone();
-        let request = self
-            .managed
-            .upstream_request(body(bytes), new.is_some(), drops);
-        request.ok_or_else(|| UpstreamFailure {
-            timed_out: false,
-            reason: "the path cannot be sent on".to_owned(),
-        })
+        let edited = self.edited();
+        let drops = edited.is_some() && self.outgoing.drops_stale_reasoning;
+        let bytes = edited.unwrap_or(&self.received_body).clone();
+        self.managed
+            .upstream_request(body(bytes), edited.is_some(), drops)
+            .ok_or_else(no_address)
     }
 
     /// The time limit for work on a request in progress.
@@ -373,6 +392,13 @@ impl Exchange {
                 runtime.spawn(learn_later(managed, window, seen));
             }
         })
+    }
+}
+
+fn no_address() -> UpstreamFailure {
+    UpstreamFailure {
+        timed_out: false,
+        reason: "the path cannot be sent on".to_owned(),
     }
 }
 

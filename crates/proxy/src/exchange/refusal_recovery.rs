@@ -1,60 +1,51 @@
 //! Another attempt after a provider has refused our body for another reason than its size.
 //!
 //! A refusal because of reasoning teaches us the rule of the model, and the request is planned again
-//! under it. Otherwise the client's own request is sent, once. It goes without its reasoning if the
-//! model binds that to our tools.
+//! under it. Otherwise the client's own request is sent, once.
 
 use std::sync::Arc;
 
-use http::{Response, StatusCode};
+use http::Response;
 use tokio::task::spawn_blocking;
-use trimtab_model::Dialect;
 
 use super::Exchange;
 use super::learning::write_down;
-use crate::models::reasoning_rule::{
-    ReasoningFault, ReasoningRule, reasoning_fault, without_reasoning,
-};
+use crate::answer::refused_reasoning::{self, ReadRefusal};
+use crate::models::reasoning_rule::{ReasoningFault, ReasoningRule};
 use crate::resources::deadline;
-use crate::transport::body::{CollectedBody, ProxyBody, collect};
+use crate::transport::body::ProxyBody;
 
-/// The longest error that is read.
-const LONGEST: usize = 256 << 10;
 /// Why the client's own request is sent.
 const REFUSED: &str = "refused";
 
 impl Exchange {
-    /// True if a request with this answer can be sent in another form: our body was refused, and
-    /// nothing of an answer was used yet.
-    pub(super) fn may_send_again(&self, status: StatusCode) -> bool {
-        let is_refusal = matches!(status.as_u16(), 400 | 422);
-        is_refusal && self.edited().is_some() && self.recoveries == 0 && !self.is_continued
-    }
-
-    /// Prepares the next attempt after a refusal.
-    pub(super) async fn after_refusal(&mut self, answer: Response<ProxyBody>) {
-        let error = match collect(answer.into_body(), LONGEST).await {
-            CollectedBody::Whole(error) | CollectedBody::Longer(error, _) => error,
-        };
-        let fault = reasoning_fault(&error).filter(|fault| self.is_ours_to_mend(*fault));
-        let planned = match fault {
-            Some(fault) => self.plan_for_reasoning(fault).await,
-            None => false,
-        };
-        if !planned {
-            self.bypass_reason = Some(REFUSED);
-            let job = &self.managed.job;
-            if self.options.reasoning.bound && job.dialect == Dialect::Messages {
-                let body = job.body.clone();
-                let stripped = spawn_blocking(move || without_reasoning(&body)).await;
-                self.stripped_body = stripped.ok().flatten();
-            }
+    /// Prepares the next attempt after a refusal. Gives the refusal back if there is none.
+    pub(super) async fn after_refusal(
+        &mut self,
+        answer: Response<ProxyBody>,
+    ) -> Option<Response<ProxyBody>> {
+        let is_about_content = matches!(answer.status().as_u16(), 400 | 422);
+        // Once something of an answer was used, the client's own request is no alternative.
+        if !is_about_content || self.edited().is_none() || self.is_continued {
+            return Some(answer);
         }
+        let ReadRefusal { fault, answer } = refused_reasoning::read(answer).await;
+        if let Some(fault) = fault.filter(|fault| self.can_plan_for(*fault))
+            && self.plan_for_reasoning(fault).await
+        {
+            return None;
+        }
+        // After an overflow the client's own request is known to be too long.
+        if self.recoveries > 0 {
+            return Some(answer);
+        }
+        self.bypass_reason = Some(REFUSED);
+        None
     }
 
     /// True if another plan can help: the request was not planned again yet, and a setting that the
     /// provider does not know is ours.
-    fn is_ours_to_mend(&self, fault: ReasoningFault) -> bool {
+    fn can_plan_for(&self, fault: ReasoningFault) -> bool {
         let is_setting = fault == ReasoningFault::UnknownSetting;
         !self.is_replanned && (!is_setting || self.outgoing.drops_stale_reasoning)
     }

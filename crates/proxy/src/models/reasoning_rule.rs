@@ -44,18 +44,13 @@ impl KnownModel {
             .model
             .as_ref()
             .is_some_and(|model| model.rules.bound_reasoning && !self.is_assumed);
-        // A request without a mode gets one only if it has reasoning, which shows that the model
-        // thinks adaptively. The other modes do not have the setting, and nobody knows whether a
-        // new model has it.
-        let is_adaptive = || match mode {
-            Some(mode) => mode == "\"adaptive\"",
-            None => has_signed_reasoning(scan),
-        };
+        // Other modes do not have the setting. A request without a mode gets none, because that
+        // could switch the reasoning on.
         let may_drop = bound
             && scan.dialect() == Dialect::Messages
             && is_listed
             && !self.no_block_binding
-            && is_adaptive();
+            && mode == Some("\"adaptive\"");
         ReasoningRule { bound, may_drop }
     }
 }
@@ -83,7 +78,10 @@ pub(crate) fn reasoning_fault(error: &[u8]) -> Option<ReasoningFault> {
         Some(ReasoningFault::Stale)
     } else if says("Invalid `signature` in `thinking` block") || says("invalid_encrypted_content") {
         Some(ReasoningFault::Damaged)
-    } else if says("block_binding") {
+    } else if ["block_binding", BINDING_BETA, "beta flag"]
+        .into_iter()
+        .any(says)
+    {
         Some(ReasoningFault::UnknownSetting)
     } else {
         None

@@ -28,7 +28,7 @@ pub enum RecordAction {
     /// It passed unchanged.
     #[default]
     Passed,
-    /// It was managed, and nothing in its messages needed to be changed.
+    /// It was managed, and its messages went unchanged; our tools may have been added.
     Unchanged,
     /// It was sent with a changed window.
     Edited,

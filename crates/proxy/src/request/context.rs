@@ -8,13 +8,12 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
 use http_body_util::BodyExt;
-use tokio::task::spawn_blocking;
 use trimtab_model::Dialect;
 use trimtab_wire::scan::detect;
 
 use crate::access::{AccessRefusal, Tenant, UnknownTenant};
+use crate::answer::refused_reasoning;
 use crate::answer::usage_watch::UsageWatch;
-use crate::models::reasoning_rule::{ReasoningFault, reasoning_fault, without_reasoning};
 use crate::records::observed_body::{AnswerWatch, ObservedBody};
 use crate::records::record::{PendingRecord, RecordAction};
 use crate::request::bypass_reason::Unmanaged;
@@ -28,19 +27,12 @@ use crate::routing::spoken_dialects::{NoRoute, SpokenDialects};
 use crate::transport::body::{self, CollectedBody, ProxyBody};
 use crate::transport::client_body::BodyFault;
 use crate::transport::connections::OpenRequest;
-use crate::transport::decompress::decode_error;
 use crate::transport::headers;
 use crate::transport::upstream_client::UpstreamFailure;
 
 /// The detail of a request that continues an answer from which we hid calls.
 const CONTINUED: &str = "continues an answer that is not in memory any more: the id of the \
     provider's last response and the outputs of hidden calls were put in";
-
-/// The detail of an unmanaged request that was sent again without reasoning.
-const STRIPPED: &str = "the model binds its reasoning to other tools or messages, so the request was \
-    sent again without reasoning";
-/// The longest error that is read.
-const LONGEST_ERROR: usize = 256 << 10;
 
 /// A request in progress.
 pub(crate) struct RequestContext {
@@ -238,29 +230,14 @@ impl RequestContext {
         let again = self.unmanaged_body.take().map(|body| (parts.clone(), body));
         let request = Request::from_parts(parts, body);
         let answer = self.shared.client.send(request, idle).await?;
-        let Some((parts, body)) = again.filter(|_| answer.status() == StatusCode::BAD_REQUEST)
-        else {
+        let Some((parts, body)) = again else {
             return Ok(answer);
         };
-        let (head, error) = answer.into_parts();
-        let error = match body::collect(error, LONGEST_ERROR).await {
-            CollectedBody::Whole(error) => error,
-            CollectedBody::Longer(read, rest) => {
-                return Ok(Response::from_parts(head, body::rejoined_body(read, rest)));
-            }
+        let stripped = match refused_reasoning::body_without(answer, body).await {
+            Ok(stripped) => stripped,
+            Err(answer) => return Ok(answer),
         };
-        let text = decode_error(&head.headers, &error);
-        let fault = reasoning_fault(text.as_ref().unwrap_or(&error));
-        let is_stale = fault == Some(ReasoningFault::Stale);
-        let stripping = is_stale.then(|| spawn_blocking(move || without_reasoning(&body)));
-        let stripped = match stripping {
-            Some(stripping) => stripping.await.ok().flatten(),
-            None => None,
-        };
-        let Some(stripped) = stripped else {
-            return Ok(Response::from_parts(head, body::full_body(error)));
-        };
-        STRIPPED.clone_into(&mut self.pending_record.record.detail);
+        refused_reasoning::NOTE.clone_into(&mut self.pending_record.record.detail);
         let request = Request::from_parts(parts, body::full_body(stripped));
         self.shared.client.send(request, idle).await
     }

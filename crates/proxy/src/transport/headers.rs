@@ -119,12 +119,17 @@ pub(crate) fn remove_encoding(headers: &mut HeaderMap) {
     headers.remove(CONTENT_ENCODING);
 }
 
-/// Adds a value to the list of the provider's beta features, unless the client has it there.
+/// Adds a value to the provider's beta features, unless the client has it there. All are in one
+/// header, because some gateways read only one header of a name.
 pub(crate) fn add_beta(headers: &mut HeaderMap, beta: &'static str) {
     let lists = headers.get_all(&BETA).iter();
-    let mut named = lists.filter_map(|value| value.to_str().ok());
-    if !named.any(|list| list.split(',').any(|one| one.trim() == beta)) {
-        headers.append(BETA, HeaderValue::from_static(beta));
+    let named = lists.filter_map(|value| value.to_str().ok());
+    let named = named.flat_map(|list| list.split(',')).map(str::trim);
+    let mut named: Vec<&str> = named.filter(|one| !one.is_empty()).collect();
+    if !named.contains(&beta) {
+        named.push(beta);
+        let list = named.join(",");
+        set_header(headers, BETA, &list);
     }
 }
 

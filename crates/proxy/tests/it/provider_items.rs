@@ -1,9 +1,12 @@
 //! What belongs to the provider, or to a program that it runs, reaches it as it came.
 
+use std::sync::{Arc, Mutex};
+
 use serde_json::{Value, json};
 use trimtab_engine::policy::PRESETS;
 use trimtab_model::Dialect;
-use trimtab_proxy::ModelRule;
+use trimtab_proxy::{ModelRule, Proxy, Record};
+use trimtab_store::MemoryStore;
 use trimtab_testkit::script::ScriptedReply;
 use trimtab_testkit::upstream::{ReceivedRequest, ReplySource, Upstream, UpstreamOptions};
 
@@ -277,6 +280,38 @@ async fn compaction_block_stays_and_nothing_in_front_of_it_counts() {
                     "{context}"
                 );
             }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_provider_ignores_is_not_counted_as_saved() {
+    for dialect in [Dialect::Responses, Dialect::Messages] {
+        let source = ReplySource::with(|_| ScriptedReply::text("read"));
+        let upstream = Upstream::start(UpstreamOptions::new(source)).await.unwrap();
+        let records = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&records);
+        let running = Proxy::new(config(&upstream.url()), Arc::new(MemoryStore::new()))
+            .log(move |record: &Record| sink.lock().unwrap().push(record.clone()))
+            .run()
+            .await
+            .unwrap();
+        let base = format!("http://{}", running.address());
+        let (mut talk, _) = summarised(dialect);
+        for round in 0..3 {
+            let got = post(&base, path(dialect), &HEADERS, talk.body()).await;
+            assert_eq!(got.status, 200, "{}", got.text());
+            talk.round(&format!("call_{round}"), &lines(30));
+        }
+        running.shutdown().await;
+        for record in records.lock().unwrap().iter() {
+            // Our tools are in every request, and nothing is left out of these.
+            let (came, sent) = (record.tokens_before, record.tokens_after);
+            assert!(
+                sent > came && sent - came < 1_500,
+                "{dialect}: {came} {sent}"
+            );
+            assert!(came < 6_000, "{dialect}: {came}");
         }
     }
 }

@@ -13,12 +13,14 @@ use super::rules::{BrokenRule, entries, text};
 use super::seal::{SealVerdict, verdicts};
 
 /// Judges the thoughts of a request; `thoughts` are those that calls and items came with,
-/// empty for calls that came while thinking was disabled.
+/// empty for calls that came while thinking was disabled. `always` is true if every model of
+/// Messages binds its reasoning; the models of Responses never do.
 pub(super) fn judge(
     body: &Value,
     canonical: &CanonicalPrompt,
     received: &ReceivedRequest,
     thoughts: &HashMap<String, String>,
+    always: bool,
 ) -> Vec<BrokenRule> {
     let messages = received.dialect == Some(Dialect::Messages);
     let has_beta = received.has_beta(BINDING_BETA);
@@ -26,7 +28,8 @@ pub(super) fn judge(
     let drops = messages && has_beta && behaviour.is_some_and(|value| value == "drop_block");
     // No model that binds its reasoning has this mode.
     let enabled = body.pointer("/thinking/type") == Some(&Value::from("enabled"));
-    let binds = ModelRules::of(text(body, "model")).binds && !enabled;
+    let binds = always || ModelRules::of(text(body, "model")).binds;
+    let binds = messages && binds && !enabled;
     let mut broken = Vec::new();
     for (claim, verdict) in canonical.claims.iter().zip(verdicts(&canonical.claims)) {
         let refusal = match (verdict, messages) {

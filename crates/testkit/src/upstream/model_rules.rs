@@ -56,6 +56,12 @@ const NEVER_FORCED: [&str; 6] = [
 /// The value of `anthropic-beta` that allows the setting for stale reasoning.
 pub(super) const BINDING_BETA: &str = "thinking-binding-controls-2026-08-01";
 
+/// The fault of a request to an upstream that does not know the beta, as Bedrock words it.
+pub(super) fn unknown_beta() -> BrokenRule {
+    let message = "invalid beta flag".to_owned();
+    BrokenRule::new(message.clone(), ProviderRefusal::anthropic(message))
+}
+
 impl ModelRules {
     pub(super) fn of(model: &str) -> Self {
         let is_one_of = |names: &[&str]| names.iter().any(|name| model.starts_with(name));

@@ -35,6 +35,10 @@ pub struct UpstreamOptions {
     pub unsupported: Vec<String>,
     /// Whether Messages knows the setting that drops stale reasoning.
     pub block_binding: bool,
+    /// Whether every value of `anthropic-beta` is refused as unknown.
+    pub unknown_betas: bool,
+    /// Whether every model of Messages binds its reasoning, whatever is known of its name.
+    pub binds_always: bool,
     /// Whether the bodies of requests are kept for
     /// [`Upstream::requests`](super::Upstream::requests).
     pub keep_bodies: bool,
@@ -58,6 +62,8 @@ impl UpstreamOptions {
             prefill: false,
             unsupported: Vec::new(),
             block_binding: true,
+            unknown_betas: false,
+            binds_always: false,
             keep_bodies: true,
             models: vec!["scripted".to_owned()],
         }

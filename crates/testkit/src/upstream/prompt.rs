@@ -7,7 +7,7 @@ use trimtab_wire::scan::BodyScan;
 use super::cache::CachedTokens;
 use super::canonical::CanonicalPrompt;
 use super::exchange::UpstreamExchange;
-use super::model_rules::{BINDING_BETA, ModelRules};
+use super::model_rules::{BINDING_BETA, ModelRules, unknown_beta};
 use super::refusal::ProviderRefusal;
 use super::rules::{self, BrokenRule};
 use super::{ReceivedRequest, binding};
@@ -40,10 +40,16 @@ impl JudgedPrompt {
             let knows = exchange.options.block_binding;
             let has_beta = received.has_beta(BINDING_BETA);
             broken.extend(ModelRules::of(&received.model).judge(&body, has_beta, knows));
+            if exchange.options.unknown_betas && has_beta {
+                broken.push(unknown_beta());
+            }
         }
         if exchange.options.sign {
             let thoughts = &exchange.state().thoughts;
-            broken.extend(binding::judge(&body, &canonical, received, thoughts));
+            let always = exchange.options.binds_always;
+            broken.extend(binding::judge(
+                &body, &canonical, received, thoughts, always,
+            ));
         }
         let mut prompt = Self {
             body,

@@ -55,6 +55,7 @@ impl StrictProvider {
             &canonical,
             &received,
             &self.thoughts,
+            false,
         ));
         broken.into_iter().map(|broken| broken.rule).collect()
     }

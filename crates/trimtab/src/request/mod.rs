@@ -117,11 +117,12 @@ pub fn is_stale_reasoning(error: &[u8]) -> bool {
 }
 
 /// True if an edit of this request must also remove the signed reasoning behind it. `known` says
-/// whether its model binds reasoning to everything before it; none for a model that is not known.
+/// whether its model binds reasoning to everything before it. A model that is not known may do so
+/// in Messages; no other API has models that do.
 pub fn binds_reasoning(scan: &BodyScan<'_>, known: Option<bool>) -> bool {
     let thinking = scan.json(scan.request().thinking);
     let mode = pick(thinking, ["type"]).and_then(|[mode]| mode);
     // No model that binds its reasoning has this mode, and the models that have it reject a tool
     // loop without its reasoning.
-    mode != Some("\"enabled\"") && known.unwrap_or(true)
+    mode != Some("\"enabled\"") && known.unwrap_or(scan.dialect() == Dialect::Messages)
 }

@@ -230,11 +230,15 @@ impl Session {
         plan: Plan,
         event: SessionEvent,
     ) -> Result<bool, SessionError> {
-        let plan = if self.setup.bound_reasoning {
-            planner::without_bound_reasoning(plan, self.projection.slots())
-        } else {
-            plan
-        };
+        let spared = self.projection.log().spare_provider_parts(&plan);
+        let mut plan = spared.unwrap_or(plan);
+        if plan.edits.is_empty() {
+            return Ok(false);
+        }
+        // After that, so that no reasoning is removed for an edit that is not made.
+        if self.setup.bound_reasoning {
+            plan = planner::without_bound_reasoning(plan, self.projection.slots());
+        }
         let before = self.projection.window()?.messages().len();
         // Without calibration: later rewrites depend on the figures of this plan.
         let Some(plan) = self.shrink(plan, Measure::tokens)? else {

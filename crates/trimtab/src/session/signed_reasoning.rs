@@ -9,8 +9,8 @@ use super::{Session, SessionError, SessionEvent, SessionEventKind};
 /// The note about reasoning that was removed because something in front of it changed.
 const FRONT_NOTE: &str = "earlier reasoning was removed: tools or instructions in front of it changed, and it is bound to them";
 
-/// The edit of a plan that only notes something.
-const NOTHING: Edit = Edit::StripReasoning { from: 0, before: 0 };
+/// An edit that removes nothing. Its plan notes that the front has changed.
+const EMPTY_STRIP: Edit = Edit::StripReasoning { from: 0, before: 0 };
 
 /// Whether an answer is in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -105,7 +105,7 @@ impl Session {
         }
         let strip = strip_bound_reasoning(0, self.projection.slots());
         // The plan is also the note, for other processes, that this has happened.
-        self.strip(strip.unwrap_or(NOTHING), PlanReason::FrontChanged)
+        self.strip(strip.unwrap_or(EMPTY_STRIP), PlanReason::FrontChanged)
     }
 
     /// Removes the signed reasoning from position `first` on for good, if the model binds it to

@@ -84,12 +84,11 @@ impl<'a> NameParts<'a> {
             }
             // A single letter before a number, as in `v4` or `k3`, is part of the version.
             if is_version {
-                version.extend(
-                    number
-                        .split('.')
-                        // 4.20 is older than 4.7.
-                        .filter_map(|digits| digits.trim_end_matches('0').parse::<u32>().ok()),
-                );
+                // 4.20 is older than 4.7.
+                let (major, minor) = number.split_once('.').unwrap_or((number, ""));
+                let minor = minor.split('.').map(|digits| digits.trim_end_matches('0'));
+                let digits = std::iter::once(major).chain(minor);
+                version.extend(digits.filter_map(|digits| digits.parse::<u32>().ok()));
             }
         }
         (!version.is_empty()).then_some(Self { words, version })

@@ -82,9 +82,7 @@ impl Splicer<'_, '_, '_> {
         let binding = format!("{{{}:{DROP}}}", quoted(BEHAVIOR));
         let thinking = self.scan.request().thinking;
         if !self.scan.json(thinking).starts_with('{') {
-            // A model that binds its reasoning thinks adaptively unless it is told otherwise.
-            let adaptive = format!(r#"{{"type":"adaptive","block_binding":{binding}}}"#);
-            return self.set_field("thinking", thinking, &adaptive);
+            return;
         }
         let kind = self.value_of(thinking, "type").unwrap_or_default();
         if self.scan.string(kind).as_deref() != Some("adaptive") {

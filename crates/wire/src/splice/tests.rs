@@ -124,10 +124,7 @@ fn stale_reasoning_is_dropped_where_thinking_is_adaptive() {
     let body =
         |thinking: &str| format!(r#"{{"messages":[{{"role":"user","content":"go"}}]{thinking}}}"#);
     for (thinking, expected) in [
-        (
-            "",
-            r#","thinking":{"type":"adaptive","block_binding":{"prefix_mismatch_behavior":"drop_block"}}"#,
-        ),
+        ("", ""),
         (
             r#","thinking":{"display":"omitted","type":"adaptive"}"#,
             r#","thinking":{"display":"omitted","type":"adaptive","block_binding":{"prefix_mismatch_behavior":"drop_block"}}"#,

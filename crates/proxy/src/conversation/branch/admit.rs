@@ -3,7 +3,7 @@
 use trimtab::session::SessionError;
 use trimtab_engine::view::tools;
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Message, Output, Part, Role, work};
+use trimtab_model::{Message, Output, Part, Role, Treatment, work};
 use trimtab_wire::scan::BodyScan;
 
 use super::{Branch, BranchError};
@@ -28,7 +28,6 @@ impl Branch {
             // Fields of a body must not decide whether the model sees a message, or make it one of
             // ours.
             (message.meta.agent_visible, message.meta.kind) = (None, None);
-            self.reasoning += usize::from(reasons(&message));
             message_map::mark(&mut message, fingerprint);
             let (mut pending, mut came) = (None, None);
             if message.role == Role::Assistant {
@@ -44,6 +43,7 @@ impl Branch {
                         hidden_rounds::restore_provider_message(message, &said, pending.as_ref());
                 }
             }
+            self.received.count_reasoning(&message);
             let place = if at < summarised {
                 self.session.admit_summarised(message)?
             } else {
@@ -51,8 +51,8 @@ impl Branch {
             };
             let projection = self.session.projection();
             let admitted = || projection.measure(place).copied().unwrap_or_default();
-            self.received_measure += came.unwrap_or_else(admitted);
             if let Some(message) = projection.log().get(place) {
+                self.received.add(message, came.unwrap_or_else(admitted));
                 self.message_map
                     .add_client_message(fingerprint, message, place);
             }
@@ -62,7 +62,7 @@ impl Branch {
                 work::without_cancel(|| self.admit_outputs(pending.outputs))?;
             }
         }
-        if std::mem::take(&mut self.starts_over) && self.reasoning > 0 {
+        if std::mem::take(&mut self.starts_over) && self.received.reasoning > 0 {
             // These answers followed other windows, and providers bind reasoning to its window.
             self.session.front_changes()?;
         }
@@ -99,6 +99,7 @@ impl Branch {
         answer: Message,
         outputs: Vec<Output>,
     ) -> Result<(), BranchError> {
+        self.received.count_reasoning(&answer);
         self.session.admit(answer)?;
         self.admit_outputs(outputs)
     }
@@ -129,8 +130,38 @@ impl Branch {
     }
 }
 
-/// True if a message contains reasoning.
-pub(super) fn reasons(message: &Message) -> bool {
-    let mut parts = message.parts.iter();
-    parts.any(|part| matches!(part, Part::Reasoning(_)))
+/// The client's messages so far, as they came.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ReceivedMessages {
+    /// Their size.
+    pub(super) total: Measure,
+    /// The size of the system messages among them.
+    system: Measure,
+    /// The size of those that the provider ignores, because a summary of its own follows.
+    ignored: Measure,
+    /// The number of messages with reasoning, including rounds that the client does not see.
+    pub(super) reasoning: usize,
+}
+
+impl ReceivedMessages {
+    /// Adds a message of the client.
+    pub(super) fn add(&mut self, message: &Message, measure: Measure) {
+        if message.has_part_with(Treatment::Boundary) {
+            self.ignored = self.total - self.system;
+        }
+        if message.role == Role::System {
+            self.system += measure;
+        }
+        self.total += measure;
+    }
+
+    pub(super) fn count_reasoning(&mut self, message: &Message) {
+        let mut parts = message.parts.iter();
+        self.reasoning += usize::from(parts.any(|part| matches!(part, Part::Reasoning(_))));
+    }
+
+    /// The size that the provider reads.
+    pub(super) fn read_by_provider(&self) -> Measure {
+        self.total - self.ignored
+    }
 }

@@ -5,7 +5,6 @@ use trimtab_model::estimate::Measure;
 use trimtab_store::Store;
 
 use super::Branch;
-use super::admit::reasons;
 use crate::conversation::hidden_rounds;
 
 /// How a branch in memory relates to its session in the store.
@@ -38,10 +37,14 @@ impl Branch {
         let log = projection.log();
         self.message_map.read_from(log, first);
         let added = self.message_map.log_positions().iter().skip(known);
-        let measures = added.filter_map(|place| projection.measure(*place).copied());
-        self.received_measure += measures.sum::<Measure>();
-        let added = log.messages().iter().skip(first);
-        self.reasoning += added.filter(|message| reasons(message)).count();
+        for place in added {
+            if let Some((message, measure)) = log.get(*place).zip(projection.measure(*place)) {
+                self.received.add(message, *measure);
+            }
+        }
+        for message in log.messages().iter().skip(first) {
+            self.received.count_reasoning(message);
+        }
         self.composed = projection.journal().entries().len();
         // Others know which tools came last, and when.
         self.tools = (0, Measure::default());

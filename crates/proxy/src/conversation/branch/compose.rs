@@ -174,7 +174,8 @@ impl Branch {
             // A window that cannot be made to fit is sent as small as it is. The provider decides.
             Err(_) => self.estimate()?,
         };
-        if offered.is_some() && !options.tools.from_start {
+        self.is_offered_from_start |= offered.is_some() && options.tools.from_start;
+        if offered.is_some() && !self.is_offered_from_start {
             // Tools come before all messages, so reasoning that came without them is stale.
             self.session.front_changes()?;
         }
@@ -199,7 +200,7 @@ impl Branch {
         };
         let sizes = self.sizes(body.is_some(), ours.map(|ours| ours.measure))?;
         let reasoning = KeptReasoning {
-            received: self.reasoning,
+            received: self.received.reasoning,
             kept: self.session.projection().reasoning_messages(),
         };
         let events = self.session.events();
@@ -230,7 +231,7 @@ impl Branch {
         ours: Option<Measure>,
     ) -> Result<PromptSizes, SessionError> {
         let tools = self.tools.1;
-        let came = self.received_measure + tools;
+        let came = self.received.read_by_provider() + tools;
         // An unchanged body saves exactly nothing, whatever the window would have measured.
         let ours = ours.filter(|_| is_changed).unwrap_or_default();
         let sent = if is_changed {
@@ -376,14 +377,15 @@ impl Branch {
         }))
     }
 
-    /// The client's own messages behind the same tools as in the other requests of the conversation,
-    /// so that the provider's cache and the reasoning stay valid. None if nothing is changed.
-    pub(crate) fn with_same_front(
+    /// The client's own messages behind the same tools as in the other requests of an agent, so that
+    /// the provider's cache and the reasoning stay valid. None if nothing is changed.
+    pub(crate) fn client_messages_with_our_tools(
         &mut self,
         scan: &BodyScan<'_>,
         options: &ComposeOptions,
         offered: Option<ToolNames>,
     ) -> Result<Option<Bytes>, BranchError> {
+        let offered = offered.filter(|_| options.tools.from_start);
         let tools = offered.map(|names| retrieval_tools::offered_tools(scan.dialect(), names));
         let tools = tools.map(|ours| BodyChange::AddTools {
             tools: ours.definitions.clone(),

@@ -25,7 +25,7 @@ use crate::conversation::hidden_rounds::{self, PendingOwnCalls};
 use crate::conversation::message_map::MessageMap;
 use crate::models::silent_truncation::{self, PromptReading};
 use crate::prefix_cache::fingerprint::{Fingerprint, FingerprintChain, fingerprint_of};
-use admit::reasons;
+use admit::ReceivedMessages;
 use compose::RefSearch;
 
 pub(crate) use catch_up::BranchStanding;
@@ -79,8 +79,7 @@ pub(crate) struct Branch {
     staged: Arc<StagedStore>,
     flush_scheduled: FlushScheduled,
     message_map: MessageMap,
-    /// The size of the client's messages before any edit.
-    received_measure: Measure,
+    received: ReceivedMessages,
     /// How far the window was searched for refs, and whether one was found.
     refs: RefSearch,
     /// The fingerprint and the size of the last tool definitions.
@@ -89,6 +88,8 @@ pub(crate) struct Branch {
     server_tools: Vec<(String, Measure)>,
     /// The size of our tools, if they are offered.
     tools_measure: Measure,
+    /// True if they were offered with a request of an agent.
+    is_offered_from_start: bool,
     /// Calls of our tools in the last answers, which the client will send back without them.
     pending_calls: Vec<PendingOwnCalls>,
     /// The time of the last request.
@@ -106,9 +107,6 @@ pub(crate) struct Branch {
     sent: (usize, u64),
     /// The size of the last admitted body.
     body_bytes: usize,
-    /// The number of the client's messages with reasoning, which providers may leave out of a
-    /// prompt.
-    reasoning: usize,
     /// The number of journal entries at the last composed request.
     composed: usize,
     /// The branch that it was copied from, and its log and journal lengths after the copy.
@@ -143,17 +141,14 @@ impl Branch {
         pending: Vec<PendingOwnCalls>,
     ) -> Self {
         let log = session.projection().log();
-        let measure = |place: &usize| session.projection().measure(*place).copied();
-        let came = message_map.log_positions().iter().filter_map(measure).sum();
-        let reasoning = log
-            .messages()
-            .iter()
-            .filter(|message| reasons(message))
-            .count();
+        let mut received = received_at(&session, message_map.log_positions());
+        for message in log.messages() {
+            received.count_reasoning(message);
+        }
         // Everything in the journal is durable, in this session or in the one that it begins like.
         let composed = session.projection().journal().entries().len();
         Self {
-            received_measure: came,
+            received,
             session,
             staged,
             flush_scheduled: FlushScheduled::default(),
@@ -162,6 +157,7 @@ impl Branch {
             tools: (0, Measure::default()),
             server_tools: Vec::new(),
             tools_measure: Measure::default(),
+            is_offered_from_start: false,
             pending_calls: pending,
             last_request: None,
             summary_mark: Weak::new(),
@@ -170,7 +166,6 @@ impl Branch {
             reading: None,
             sent: (0, 0),
             body_bytes: 0,
-            reasoning,
             composed,
             copy_of: None,
             starts_over: false,
@@ -211,19 +206,18 @@ impl Branch {
     /// The size of the client's first messages and of the tools.
     pub(crate) fn measure_of_beginning(&self, messages: usize) -> Measure {
         let all = messages >= self.fingerprints().len();
-        let measure = |place: &usize| self.session.projection().measure(*place).copied();
-        let text = if all {
-            self.received_measure
+        let places = self.message_map.log_positions();
+        let received = if all {
+            self.received
         } else {
-            let places = self.message_map.log_positions().iter().take(messages);
-            places.filter_map(measure).sum()
+            received_at(&self.session, places.get(..messages).unwrap_or(places))
         };
-        text + self.tools.1
+        received.read_by_provider() + self.tools.1
     }
 
-    /// Notes that the first request of an agent came. Its reasoning came without our tools, so it is
+    /// Removes the reasoning in the first request of an agent. It came without our tools, so it is
     /// stale if the model binds it to them.
-    pub(crate) fn note_first_request(&mut self) -> Result<(), SessionError> {
+    pub(crate) fn strip_reasoning_without_our_tools(&mut self) -> Result<(), SessionError> {
         if self.session.has_bound_reasoning() {
             self.session.front_changes()?;
         }
@@ -329,7 +323,7 @@ impl Branch {
 
     /// Its approximate memory in bytes. Texts count twice, for the log and for the window.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let came = usize::try_from(self.received_measure.tokens()).unwrap_or(usize::MAX);
+        let came = usize::try_from(self.received.total.tokens()).unwrap_or(usize::MAX);
         // After a restart no body has come yet, so only the tokens of the log are known.
         let texts = self.body_bytes.max(came.saturating_mul(BYTES_PER_TOKEN));
         let messages = self.session.projection().log().len();
@@ -356,7 +350,7 @@ impl Branch {
         let answer = setup.limits.max_output.unwrap_or(0);
         let tokens = setup
             .calibration
-            .tokens(&(self.received_measure + self.tools.1));
+            .tokens(&(self.received.read_by_provider() + self.tools.1));
         let window = setup.limits.window;
         window.is_none_or(|window| tokens.saturating_add(answer) <= window)
     }
@@ -370,7 +364,7 @@ impl Branch {
     /// the prompt.
     pub(crate) fn check_truncation(&mut self, model_key: (&str, &str), read: u64) -> Option<u64> {
         // Providers drop old reasoning from a prompt, so a smaller count is no sign of truncation.
-        if self.reasoning > 0 {
+        if self.received.reasoning > 0 {
             return None;
         }
         // The window that was sent counts, and not the current one: a summary may have come since.
@@ -408,4 +402,17 @@ impl Branch {
         }
         Ok(None)
     }
+}
+
+/// The client's messages at these positions of the log.
+fn received_at(session: &Session, positions: &[usize]) -> ReceivedMessages {
+    let projection = session.projection();
+    let mut received = ReceivedMessages::default();
+    for place in positions {
+        let message = projection.log().get(*place);
+        if let Some((message, measure)) = message.zip(projection.measure(*place)) {
+            received.add(message, *measure);
+        }
+    }
+    received
 }

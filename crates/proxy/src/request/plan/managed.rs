@@ -259,7 +259,7 @@ impl ManagedRequest {
             && !setup.policy.sends_unchanged();
         branch.admit(scan, &reading.fingerprints)?;
         if begins {
-            branch.note_first_request()?;
+            branch.strip_reasoning_without_our_tools()?;
         }
         let model = self.model_limits.model.as_ref();
         self.marked = asked_cache::marked_parts(model, branch, scan);
@@ -335,18 +335,16 @@ impl ManagedRequest {
         // outdated, and the summary would come too late.
         let decided = branch.decisions();
         let mut outgoing = branch.compose(scan, &self.options)?;
-        if self.untouched.is_some() {
-            outgoing.body = branch.with_same_front(scan, &self.options, outgoing.offered)?;
-        } else if let Some(partial) = self
-            .job
-            .partial
-            .as_ref()
-            .filter(|_| !outgoing.has_new_window)
-        {
-            // The provider has the rest of the conversation.
-            let scan = BodyScan::new(partial, scan.dialect())
-                .map_err(|why| BranchError::Mismatch(why.to_string()))?;
-            outgoing.body = branch.with_same_front(&scan, &self.options, outgoing.offered)?;
+        let partial = self.job.partial.as_ref();
+        if self.untouched.is_some() || (partial.is_some() && !outgoing.has_new_window) {
+            // Of a conversation that the provider keeps, the client sends only the end.
+            let own = partial
+                .map(|body| BodyScan::new(body, scan.dialect()))
+                .transpose();
+            let own = own.map_err(|why| BranchError::Mismatch(why.to_string()))?;
+            let scan = own.as_ref().unwrap_or(scan);
+            outgoing.body =
+                branch.client_messages_with_our_tools(scan, &self.options, outgoing.offered)?;
         }
         outgoing.drops_stale_reasoning = outgoing.body.is_some() && self.options.reasoning.may_drop;
         let outgoing = self.job.with_reserved_body(outgoing);
