@@ -237,7 +237,7 @@ pub(crate) fn table(rows: &[ClientRow]) -> String {
         let _ = write!(text, "{preset:<CELL_WIDTH$}");
     }
     let lines = rows.iter().map(ClientRow::lines);
-    let cached = rows.iter().flat_map(ClientRow::cached);
+    let cached = rows.iter().filter_map(ClientRow::cached);
     let reasons = rows.iter().flat_map(ClientRow::reasons);
     let title = "tokens of the prompts of a long session, and those read from the cache:";
     let blank = String::new;

@@ -190,8 +190,8 @@ fn called(id: &str, call_id: &str, call: &ScriptedCall) -> OutputItem {
             "id": id, "type": kind, "status": status, "call_id": call_id,
             "name": call.name, field: text,
         });
-        if let Some(caller) = &call.caller {
-            item["caller"] = caller.clone();
+        if let (Some(caller), Some(fields)) = (&call.caller, item.as_object_mut()) {
+            fields.insert("caller".to_owned(), caller.clone());
         }
         item
     };
