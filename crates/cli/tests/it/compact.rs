@@ -11,17 +11,14 @@ use trimtab_wire::transcript::{Conversation, TranscriptReader};
 
 use crate::run::{Home, Outcome, finish, root};
 
-const FORMS: [&str; 10] = [
+const FORMS: [&str; 7] = [
     "chat.jsonl",
     "chat-messages.jsonl",
     "messages.json",
     "responses.json",
     "claude-code.jsonl",
     "codex.jsonl",
-    "copilot-cli.jsonl",
-    "gemini-cli.jsonl",
     "opencode.json",
-    "atif.json",
 ];
 
 pub(crate) const PRESETS: [&str; 7] = [
@@ -107,13 +104,7 @@ fn every_form_is_compacted_and_readable_again() {
 }
 
 /// The forms that clients load again, with where their units are.
-const CLIENTS: [&str; 5] = [
-    "claude-code.jsonl",
-    "codex.jsonl",
-    "copilot-cli.jsonl",
-    "gemini-cli.jsonl",
-    "opencode.json",
-];
+const CLIENTS: [&str; 3] = ["claude-code.jsonl", "codex.jsonl", "opencode.json"];
 
 /// The lines of a log, or the elements of a session.
 fn units(file: &[u8]) -> Vec<Value> {
@@ -216,8 +207,6 @@ fn report_gives_next_steps_and_summary_explains_refs() {
     for (form, expected) in [
         ("claude-code.jsonl", "claude --resume "),
         ("codex.jsonl", "codex resume "),
-        ("copilot-cli.jsonl", "copilot --resume="),
-        ("gemini-cli.jsonl", "gemini --resume "),
         ("opencode.json", "opencode import "),
     ] {
         let home = Home::new();
@@ -264,11 +253,6 @@ fn copy_of_a_log_is_never_overwritten_by_the_next_steps() {
             "codex.jsonl",
             "\"$(find ~/.codex/sessions -name '*22222222-2222-4222-8222-222222222222.jsonl')\"",
         ),
-        ("copilot-cli.jsonl", "~/.copilot/session-state/"),
-        (
-            "gemini-cli.jsonl",
-            "\"$(find ~/.gemini/tmp -name 'session-*",
-        ),
     ] {
         let home = Home::new();
         // Users have folders of these names, too.
@@ -285,8 +269,6 @@ fn log_in_the_folder_of_its_client_is_replaced_by_the_next_steps() {
     for (form, place) in [
         ("claude-code.jsonl", ".claude/projects/p/log.jsonl"),
         ("codex.jsonl", ".codex/sessions/2025/log.jsonl"),
-        ("copilot-cli.jsonl", ".copilot/session-state/i/log.jsonl"),
-        ("gemini-cli.jsonl", ".gemini/tmp/h/chats/log.jsonl"),
     ] {
         let home = Home::new();
         let step = loading(&home, form, place);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use trimtab_model::{Message, Part, Usage};
+use trimtab_model::{Message, Usage};
 
 use super::{Conversation, TranscriptForm};
 
@@ -85,9 +85,9 @@ pub(super) struct ThreadPlace {
 }
 
 impl Thread {
-    fn new(form: TranscriptForm) -> Self {
+    fn new() -> Self {
         Self {
-            conversation: Conversation::new(form),
+            conversation: Conversation::new(TranscriptForm::ClaudeCode),
             ..Self::default()
         }
     }
@@ -189,14 +189,14 @@ pub(super) struct Threads {
 
 impl Threads {
     /// The thread of `agent`, created if necessary; none is the main one.
-    pub(super) fn of(&mut self, form: TranscriptForm, agent: Option<String>) -> &mut Thread {
+    pub(super) fn of(&mut self, agent: Option<String>) -> &mut Thread {
         let thread = if let Some(agent) = agent {
             let next = self.numbers.len();
             let number = *self.numbers.entry(agent.clone()).or_insert(next);
             let thread = self.side.entry(number);
-            &mut thread.or_insert_with(|| (agent, Thread::new(form))).1
+            &mut thread.or_insert_with(|| (agent, Thread::new())).1
         } else {
-            self.main.get_or_insert_with(|| Thread::new(form))
+            self.main.get_or_insert_with(Thread::new)
         };
         thread.unit = self.unit;
         thread
@@ -235,11 +235,6 @@ pub(super) fn note_origins(
     // Without a new message the unit extended the last one.
     let first = before.min(count.saturating_sub(1));
     (first..count).map(move |message| MessageOrigin { message, unit })
-}
-
-/// Reasoning, if it has any text.
-pub(super) fn thought(text: Option<String>) -> Option<Part> {
-    text.filter(|text| !text.is_empty()).map(Part::reasoning)
 }
 
 /// Usage whose prompt figure includes cached tokens.

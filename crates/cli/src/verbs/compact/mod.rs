@@ -193,12 +193,7 @@ fn conversations(
     let read: Result<Vec<Conversation>, _> = reader.by_ref().collect();
     let mut all = read.map_err(|error| unreadable(name, &error))?;
     warn_of_skipped(name, reader.warnings(), terminal);
-    let is_log = |conversation: &Conversation| {
-        matches!(
-            conversation.form,
-            TranscriptForm::ClaudeCode | TranscriptForm::CopilotCli
-        )
-    };
+    let is_log = |conversation: &Conversation| conversation.form == TranscriptForm::ClaudeCode;
     // The main conversation comes first. The others belong to sub-agents.
     if all.first().is_some_and(is_log) {
         all.truncate(1);

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use trimtab_wire::transcript::TranscriptForm;
 
-use super::client_logs::{CLAUDE_CODE, CODEX, COPILOT_CLI, ClientLogs, GEMINI_CLI};
+use super::client_logs::{CLAUDE_CODE, CODEX, ClientLogs};
 
 /// How many lines of a log are searched for the folder of its session.
 const HEAD_LINES: usize = 100;
@@ -55,20 +55,6 @@ impl CompactedFile<'_> {
                 );
                 let place = found(&CODEX, &format!("*{}.jsonl", self.raw_id()));
                 self.in_place(&CODEX, Some(place), &format!("codex resume {id}"), &add)
-            }
-            TranscriptForm::CopilotCli => {
-                let add = format!("copilot mcp add trimtab -- {mcp}");
-                let place = format!("{}/{id}/events.jsonl", COPILOT_CLI.shown());
-                let resume = format!("copilot --resume={id}");
-                self.in_place(&COPILOT_CLI, Some(place), &resume, &add)
-            }
-            TranscriptForm::GeminiCli => {
-                let add = format!("gemini mcp add trimtab {mcp}");
-                // The name of the file ends with the first part of the id.
-                let start = self.raw_id().split('-').next().unwrap_or_default();
-                let place = found(&GEMINI_CLI, &format!("session-*{start}.json*"));
-                let resume = format!("gemini --resume {id}");
-                self.in_place(&GEMINI_CLI, Some(place), &resume, &add)
             }
             TranscriptForm::OpenCode => self.by_import(&id),
             _ => Vec::new(),

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use trimtab_model::Dialect;
 
 use super::patch::JsonPatch;
-use super::{WriteError, atif, elements, opencode};
+use super::{WriteError, elements, opencode};
 use crate::json::{self, JsonFields, JsonType, type_of};
 use crate::scan::BodyScan;
 use crate::splice::{BodyChange, SentMessage, changes, splice};
@@ -53,9 +53,6 @@ fn conversation(
     let spelling = |why: String| WriteError::Spelling { line, why };
     let value: &RawValue =
         serde_json::from_str(text).map_err(|error| spelling(error.to_string()))?;
-    if read.form == TranscriptForm::Atif {
-        return trajectory(text, value, sent).ok_or_else(|| spelling("no steps".to_owned()));
-    }
     if read.form == TranscriptForm::OpenCode {
         return session(text, value, sent).ok_or_else(|| spelling("no messages".to_owned()));
     }
@@ -98,18 +95,6 @@ fn session(text: &str, value: &RawValue, sent: &[SentMessage]) -> Option<Vec<u8>
     let (reads, windows) = ([read], [sent.to_vec()]);
     let mut pen = opencode::OpenCodeWriter::default();
     Some(elements::write(text, list, &reads, &windows, &mut pen))
-}
-
-fn trajectory(text: &str, value: &RawValue, sent: &[SentMessage]) -> Option<Vec<u8>> {
-    let fields = json::fields(value)?;
-    let reads = [crate::transcript::atif::read(&fields)?];
-    let (list, windows) = (fields.get("steps")?, [sent.to_vec()]);
-    let written = elements::write(text, list, &reads, &windows, &mut atif::AtifWriter);
-    // An unchanged trajectory keeps its numbers, even if they have gaps.
-    if written == text.as_bytes() {
-        return Some(written);
-    }
-    Some(atif::renumbered(std::str::from_utf8(&written).ok()?)?.into_bytes())
 }
 
 /// Splices the new window into a request body.

@@ -1,7 +1,5 @@
 //! The trait of the writers, one per form.
 
-use std::collections::HashMap;
-
 use trimtab_model::{Call, Message, Output, RawJson, Role};
 
 use crate::json::{JsonFields, ObjectWriter};
@@ -38,25 +36,22 @@ impl<'a> NewMessage<'a> {
     }
 }
 
-/// The names of called tools, by call id.
-pub(super) type CallNames<'a> = HashMap<&'a str, &'a str>;
-
 /// Writes units of one form.
 pub(super) trait FormWriter {
     /// The unit with other contents of outputs; none if it must be rewritten.
     fn show(&self, unit: &str, outputs: &[&Output]) -> Option<String>;
 
     /// New units for consecutive messages.
-    fn write(&mut self, run: &[NewMessage<'_>], names: &CallNames<'_>) -> Vec<String>;
+    fn write(&mut self, run: &[NewMessage<'_>]) -> Vec<String>;
 
     /// True if outputs are stored with their calls, so that they are written together.
     fn joins_outputs(&self) -> bool {
         false
     }
 
-    /// The fields that link a unit to its parent: its id and the parent's id.
-    fn links(&self) -> Option<(&'static str, &'static str)> {
-        None
+    /// True if each unit names the one before it.
+    fn has_links(&self) -> bool {
+        false
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use trimtab_model::{DisjointSets, Message, Output, Part, Role};
 
-use super::form_writer::{CallNames, FormWriter, NewMessage};
+use super::form_writer::{FormWriter, NewMessage};
 use crate::splice::SentMessage;
 use crate::transcript::thread::ReadConversation;
 
@@ -237,7 +237,6 @@ impl<'a> LayoutPlan<'a> {
         unit: &impl Fn(usize) -> &'a str,
         pen: &mut dyn FormWriter,
     ) -> BTreeMap<usize, Vec<String>> {
-        let names = self.names();
         let mut runs: BTreeMap<usize, Vec<NewMessage<'a>>> = BTreeMap::new();
         let joins_outputs = pen.joins_outputs();
         let mut outputs = Vec::new();
@@ -282,16 +281,9 @@ impl<'a> LayoutPlan<'a> {
         let mut written = BTreeMap::new();
         for (at, mut run) in runs {
             run.reverse();
-            written.insert(at, pen.write(&run, &names));
+            written.insert(at, pen.write(&run));
         }
         written
-    }
-
-    fn names(&self) -> CallNames<'a> {
-        let calls = self.sent.iter().flat_map(|entry| entry.message.calls());
-        calls
-            .map(|call| (call.id.as_str(), call.name.as_str()))
-            .collect()
     }
 }
 

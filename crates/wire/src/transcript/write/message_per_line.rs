@@ -2,7 +2,7 @@
 
 use trimtab_model::{Message, Output, RawJson, Role};
 
-use super::form_writer::{CallNames, FormWriter, NewMessage};
+use super::form_writer::{FormWriter, NewMessage};
 use crate::json::{ObjectWriter, array};
 use crate::transcript::TranscriptForm;
 use crate::{chat, messages, responses};
@@ -15,7 +15,7 @@ impl FormWriter for MessagePerLineWriter {
         None
     }
 
-    fn write(&mut self, run: &[NewMessage<'_>], _: &CallNames<'_>) -> Vec<String> {
+    fn write(&mut self, run: &[NewMessage<'_>]) -> Vec<String> {
         let one = |new: &NewMessage<'_>| self.lines(new.message);
         run.iter().flat_map(one).collect()
     }

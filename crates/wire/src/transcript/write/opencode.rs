@@ -5,7 +5,7 @@
 
 use trimtab_model::{Output, Role};
 
-use super::form_writer::{CallNames, FormWriter, NewMessage, name, output_of, with_outputs};
+use super::form_writer::{FormWriter, NewMessage, name, output_of, with_outputs};
 use super::opencode_parts::{PartIds, parts};
 use super::patch::{JsonPatch, copied};
 use crate::json::{self, JsonFields, ObjectWriter, array, quoted};
@@ -43,7 +43,7 @@ impl FormWriter for OpenCodeWriter {
         Some(patch.end())
     }
 
-    fn write(&mut self, run: &[NewMessage<'_>], _: &CallNames<'_>) -> Vec<String> {
+    fn write(&mut self, run: &[NewMessage<'_>]) -> Vec<String> {
         let write = |(new, outputs): (&NewMessage<'_>, Vec<&Output>)| match new.message.role {
             Role::Assistant => self.element(new, "assistant", &outputs),
             Role::System | Role::User | Role::Tool => self.element(new, "user", &[]),
