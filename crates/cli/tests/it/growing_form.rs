@@ -96,7 +96,7 @@ const BARE: GrowingForm = GrowingForm {
     units: chat,
 };
 
-pub(crate) const FORMS: [GrowingForm; 7] = [
+pub(crate) const FORMS: [GrowingForm; 6] = [
     GrowingForm {
         name: "claude_code",
         has_instructions: false,
@@ -142,13 +142,6 @@ pub(crate) const FORMS: [GrowingForm; 7] = [
         },
         units: codex,
         ..BARE
-    },
-    GrowingForm {
-        name: "opencode",
-        has_instructions: false,
-        empty: || vec![json!({"info": {"id": "ses_s", "title": "s"}, "messages": []})],
-        list: Some("messages"),
-        units: opencode,
     },
 ];
 
@@ -206,23 +199,4 @@ fn codex(at: usize, step: &Step) -> Vec<Value> {
     let items = responses(at, step).into_iter();
     let line = |item: Value| json!({"type": "response_item", "payload": item});
     items.map(line).collect()
-}
-
-fn opencode(at: usize, step: &Step) -> Vec<Value> {
-    let id = format!("msg_{:012x}AbCdEfGhIjKlMn", 1_000_000 + at * 1_000);
-    let info = |role: &str| {
-        json!({"role": role, "id": id, "sessionID": "ses_s", "time": {"created": at},
-               "agent": "build"})
-    };
-    vec![match step {
-        Step::User(text) => {
-            json!({"info": info("user"), "parts": [{"type": "text", "text": text}]})
-        }
-        Step::Round(number) => json!({"info": info("assistant"), "parts": [
-            {"type": "step-start"},
-            {"type": "text", "text": said(*number)},
-            {"type": "tool", "tool": "read_file", "callID": call_id(*number), "state":
-                {"status": "completed", "input": arguments(*number), "output": output(*number),
-                 "title": "read_file", "metadata": {}}}]}),
-    }]
 }

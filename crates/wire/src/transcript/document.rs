@@ -27,7 +27,7 @@ fn object(outer: &JsonFields<'_>) -> Option<Conversation> {
     let entries: Option<Vec<JsonFields<'_>>> = fields.get("messages").and_then(json::parse);
     let mut read = match (fields.get("input"), entries) {
         (_, Some(entries)) if fields.type_of("info") == Some(JsonType::Object) => {
-            opencode::read(&fields, &entries)?.conversation
+            opencode::read(&fields, &entries)?
         }
         (_, Some(entries)) if has_messages(&entries) => request(&fields, entries),
         (Some(input), None) => responses_input(&fields, input)?,

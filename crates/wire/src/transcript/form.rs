@@ -57,6 +57,12 @@ impl TranscriptForm {
             Self::Chat | Self::OpenCode => Dialect::Chat,
         }
     }
+
+    /// True if [`write`](super::write) writes transcripts of this form. Sessions of opencode are
+    /// only read: it keeps them in a database.
+    pub fn is_written(self) -> bool {
+        self != Self::OpenCode
+    }
 }
 
 impl fmt::Display for TranscriptForm {

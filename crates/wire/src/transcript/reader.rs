@@ -149,9 +149,7 @@ impl<R: BufRead> TranscriptReader<R> {
         let line = self.lines.number;
         let read = document::read(self.lines.text()?);
         let read = read.map_err(|error| ReadError::syntax(&error, line))?;
-        let mut read = read.ok_or(ReadError::Form { line })?;
-        private_marks::take_behind_marks(&mut read);
-        Ok(read)
+        read.ok_or(ReadError::Form { line })
     }
 
     fn read_log(

@@ -67,6 +67,18 @@ fn files_of_other_programs_are_no_transcripts() {
 }
 
 #[test]
+fn opencode_session_is_not_written() {
+    let text = r#"{"info":{"id":"s"},"messages":[{"info":{"role":"user"},"parts":[]}]}"#;
+    let refused = write(text.as_bytes(), &[Vec::new()]);
+    let form = TranscriptForm::OpenCode;
+    assert!(matches!(refused, Err(WriteError::Form { form: found }) if found == form));
+    let written = TranscriptForm::ALL
+        .into_iter()
+        .filter(|form| form.is_written());
+    assert_eq!(written.count(), TranscriptForm::ALL.len() - 1);
+}
+
+#[test]
 fn a_document_may_span_lines() {
     let read = read(
         "{\n \"id\": \"a\",\n \"messages\": [\n  {\"role\": \"user\", \"content\": \"hi\"}\n ]\n}\n",

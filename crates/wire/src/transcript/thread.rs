@@ -6,9 +6,7 @@ use trimtab_model::{Message, Usage};
 
 use super::{Conversation, TranscriptForm};
 
-/// Records that a unit of a file gave a message, or a part of it.
-///
-/// A unit can be removed or inserted: a line, or an element of a document's list.
+/// Records that a unit of a file, which is a line, gave a message or a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct MessageOrigin {
     /// Position of the message.
@@ -40,26 +38,6 @@ impl ReadConversation {
             conversation,
             origins,
             taken_back,
-        })
-    }
-
-    /// Reads the units of a document. `each` adds the messages of one unit.
-    pub(super) fn of_units<T>(
-        mut conversation: Conversation,
-        units: impl IntoIterator<Item = T>,
-        mut each: impl FnMut(T, &mut Conversation) -> Option<()>,
-    ) -> Option<Self> {
-        let mut origins = Vec::new();
-        for (unit, content) in units.into_iter().enumerate() {
-            let first = conversation.messages.len();
-            each(content, &mut conversation)?;
-            let came = first..conversation.messages.len();
-            origins.extend(came.map(|message| MessageOrigin { message, unit }));
-        }
-        Some(Self {
-            conversation,
-            origins,
-            taken_back: Vec::new(),
         })
     }
 }

@@ -56,25 +56,8 @@ impl CompactedFile<'_> {
                 let place = found(&CODEX, &format!("*{}.jsonl", self.raw_id()));
                 self.in_place(&CODEX, Some(place), &format!("codex resume {id}"), &add)
             }
-            TranscriptForm::OpenCode => self.by_import(&id),
             _ => Vec::new(),
         }
-    }
-
-    /// The steps for opencode, which keeps sessions in a database. An import does not remove
-    /// messages of an existing session, so the session must be deleted first.
-    fn by_import(&self, id: &str) -> Vec<String> {
-        let output = shell(&self.output.display().to_string());
-        let mut command = vec!["trimtab".to_owned()];
-        command.extend(self.mcp_args());
-        let mcp = json!({"mcp": {"trimtab": {"type": "local", "command": command}}});
-        let resume = format!("opencode --session {id}");
-        let with_tool = format!("OPENCODE_CONFIG_CONTENT={}", shell(&mcp.to_string()));
-        vec![
-            format!("load it: opencode session delete {id} && opencode import {output}"),
-            format!("resume:  {resume}"),
-            format!("or, with a tool that reads the refs: {with_tool} {resume}"),
-        ]
     }
 
     /// The steps for a client that reads its log file. `place` is the path of that file for a

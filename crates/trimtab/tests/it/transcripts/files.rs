@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use trimtab::wire::transcript::TranscriptForm;
 
 use super::dialects::{Spelled, chat, messages, responses};
-use super::logs::{claude_code, codex, opencode};
+use super::logs::{claude_code, codex};
 use super::made::Happened;
 
 /// A file in some form.
@@ -14,7 +14,7 @@ pub(super) struct File {
     pub(super) text: String,
 }
 
-pub(super) fn lines(head: &[Value], session: &[Happened], spelled: Spelled) -> String {
+fn lines(head: &[Value], session: &[Happened], spelled: Spelled) -> String {
     let all = head.iter().cloned().chain(
         session
             .iter()
@@ -25,7 +25,7 @@ pub(super) fn lines(head: &[Value], session: &[Happened], spelled: Spelled) -> S
     lines.join("\n") + "\n"
 }
 
-pub(super) fn listed(session: &[Happened], spelled: Spelled) -> Vec<Value> {
+fn listed(session: &[Happened], spelled: Spelled) -> Vec<Value> {
     session
         .iter()
         .enumerate()
@@ -33,7 +33,7 @@ pub(super) fn listed(session: &[Happened], spelled: Spelled) -> Vec<Value> {
         .collect()
 }
 
-pub(super) fn pretty(value: &Value) -> String {
+fn pretty(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap()
 }
 
@@ -72,9 +72,5 @@ pub(super) fn files(session: &[Happened]) -> Vec<File> {
             ),
         ),
         file(TranscriptForm::Codex, lines(&[meta], session, codex)),
-        file(
-            TranscriptForm::OpenCode,
-            pretty(&json!({"info": {"id": "s"}, "messages": listed(session, opencode)})),
-        ),
     ]
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::dialects::{calls, messages, responses};
+use super::dialects::{messages, responses};
 use super::made::Happened;
 
 pub(super) fn claude_code(at: usize, happened: &Happened) -> Vec<Value> {
@@ -39,48 +39,4 @@ pub(super) fn codex(at: usize, happened: &Happened) -> Vec<Value> {
         .collect();
     lines.push(json!({"timestamp": "t", "type": "event_msg", "payload": {"type": "task_complete", "n": at}}));
     lines
-}
-
-pub(super) fn opencode(at: usize, happened: &Happened) -> Vec<Value> {
-    match happened {
-        Happened::Asked(text) => vec![
-            json!({"info": {"role": "user", "id": format!("m{at}"), "sessionID": "s"},
-            "parts": [{"type": "text", "text": text, "id": at}]}),
-        ],
-        Happened::Answered {
-            thought,
-            text,
-            calls: made,
-        } => {
-            let mut parts = vec![json!({"type": "step-start"})];
-            parts.extend(
-                thought
-                    .as_ref()
-                    .map(|text| json!({"type": "reasoning", "text": text})),
-            );
-            parts.extend(
-                text.as_ref()
-                    .map(|text| json!({"type": "text", "text": text})),
-            );
-            for (id, output) in calls(at, made) {
-                let state = match output {
-                    Some((text, true)) => {
-                        json!({"status": "error", "input": {"a": 1}, "error": text, "time": 1})
-                    }
-                    Some((text, false)) => {
-                        json!({"status": "completed", "input": {"a": 1}, "output": text, "time": 1})
-                    }
-                    None => json!({"status": "running", "input": {"a": 1}}),
-                };
-                parts.push(json!({"type": "tool", "callID": id, "tool": "f", "state": state}));
-            }
-            parts.push(json!({"type": "step-finish"}));
-            // What follows stands in the same message.
-            parts.push(json!({"type": "step-start"}));
-            parts.push(json!({"type": "text", "text": "so far"}));
-            vec![
-                json!({"info": {"role": "assistant", "id": format!("m{at}"), "sessionID": "s", "modelID": "o"}, "parts": parts}),
-            ]
-        }
-    }
 }

@@ -60,8 +60,8 @@ impl FormWriter for ClaudeCodeWriter {
         Some(patch.end())
     }
 
-    fn write(&mut self, run: &[NewMessage<'_>]) -> Vec<String> {
-        run.iter().map(|new| self.line(new)).collect()
+    fn write(&mut self, new: &NewMessage<'_>) -> Vec<String> {
+        vec![self.line(new)]
     }
 
     fn has_links(&self) -> bool {

@@ -26,8 +26,8 @@ impl FormWriter for CodexWriter {
         Some(patch.end())
     }
 
-    fn write(&mut self, run: &[NewMessage<'_>]) -> Vec<String> {
-        run.iter().flat_map(lines).collect()
+    fn write(&mut self, new: &NewMessage<'_>) -> Vec<String> {
+        lines(new)
     }
 }
 

@@ -6,13 +6,10 @@
 mod body;
 mod claude_code;
 mod codex;
-mod elements;
 mod form_writer;
 mod layout;
 mod links;
 mod message_per_line;
-mod opencode;
-mod opencode_parts;
 mod patch;
 
 use std::collections::HashSet;
@@ -33,6 +30,12 @@ pub enum WriteError {
     /// The original cannot be read.
     #[error("{0}")]
     Read(#[from] ReadError),
+    /// Transcripts of this form are read, but not written.
+    #[error("files of this form are read, but not written: {form}")]
+    Form {
+        /// The form.
+        form: TranscriptForm,
+    },
     /// A conversation has a form that cannot be changed without loss.
     #[error("line {line} cannot be changed without loss: {why}")]
     Spelling {
