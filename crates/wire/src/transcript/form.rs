@@ -58,7 +58,7 @@ impl TranscriptForm {
         }
     }
 
-    /// True if [`write`](super::write) writes transcripts of this form. Sessions of opencode are
+    /// True if [`write`](fn@super::write) writes transcripts of this form. Sessions of opencode are
     /// only read: it keeps them in a database.
     pub fn is_written(self) -> bool {
         self != Self::OpenCode

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use trimtab_model::{Message, Usage};
+use trimtab_model::Message;
 
 use super::{Conversation, TranscriptForm};
 
@@ -213,15 +213,4 @@ pub(super) fn note_origins(
     // Without a new message the unit extended the last one.
     let first = before.min(count.saturating_sub(1));
     (first..count).map(move |message| MessageOrigin { message, unit })
-}
-
-/// Usage whose prompt figure includes cached tokens.
-pub(super) fn usage_inside(prompt: u64, cache_read: u64, output: u64) -> Usage {
-    Usage {
-        input: prompt.saturating_sub(cache_read),
-        cache_creation: 0,
-        cache_read: cache_read.min(prompt),
-        output,
-        ..Usage::default()
-    }
 }

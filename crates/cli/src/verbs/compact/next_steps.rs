@@ -34,14 +34,13 @@ impl CompactedFile<'_> {
         let Some(id) = self.id.map(shell).filter(|_| !is_stream(self.output)) else {
             return Vec::new();
         };
-        let mcp = self.mcp();
         match self.form {
             TranscriptForm::ClaudeCode => {
                 let folder = folder(self.original);
                 let there = folder.as_deref();
                 let there = there.map(|folder| format!("cd {} && ", shell(folder)));
                 let resume = format!("{}claude --resume {id}", there.unwrap_or_default());
-                let add = format!("claude mcp add trimtab -- {mcp}");
+                let add = format!("claude mcp add trimtab -- {}", self.mcp());
                 let place = folder
                     .as_deref()
                     .and_then(|folder| self.claude_place(folder));
@@ -53,8 +52,8 @@ impl CompactedFile<'_> {
                     "codex -c 'mcp_servers.trimtab.command=\"trimtab\"' -c {} resume {id}",
                     shell(&format!("mcp_servers.trimtab.args={args}"))
                 );
-                let place = found(&CODEX, &format!("*{}.jsonl", self.raw_id()));
-                self.in_place(&CODEX, Some(place), &format!("codex resume {id}"), &add)
+                let resume = format!("codex resume {id}");
+                self.in_place(&CODEX, self.codex_place(), &resume, &add)
             }
             _ => Vec::new(),
         }
@@ -95,10 +94,6 @@ impl CompactedFile<'_> {
         })
     }
 
-    fn raw_id(&self) -> &str {
-        self.id.unwrap_or_default()
-    }
-
     /// The path at which Claude Code looks for the log: in a folder named after the project's path.
     fn claude_place(&self, project: &str) -> Option<String> {
         // Claude Code names the folder after the project's path with all other characters
@@ -106,6 +101,12 @@ impl CompactedFile<'_> {
         let folder = project.replace(|one: char| !one.is_ascii_alphanumeric(), "-");
         let file = format!("{}.jsonl", self.id?);
         Some(format!("{}/{folder}/{}", CLAUDE_CODE.shown(), shell(&file)))
+    }
+
+    /// A shell expression for the log of Codex, whose name ends with the id of the session.
+    fn codex_place(&self) -> Option<String> {
+        let name = shell(&format!("*{}.jsonl", self.id?));
+        Some(format!("\"$(find {} -name {name})\"", CODEX.shown()))
     }
 
     fn mcp_args(&self) -> Vec<String> {
@@ -125,11 +126,6 @@ impl CompactedFile<'_> {
         let args: Vec<String> = args.collect();
         format!("trimtab {}", args.join(" "))
     }
-}
-
-/// A shell expression for the only log of `client` whose file name matches `pattern`.
-fn found(client: &ClientLogs, pattern: &str) -> String {
-    format!("\"$(find {} -name {})\"", client.shown(), shell(pattern))
 }
 
 /// The command that reads a ref, for a model without the retrieval tools.

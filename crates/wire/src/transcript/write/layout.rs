@@ -1,6 +1,6 @@
 //! Decides which units of a file stay or go, and the positions of new ones.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use trimtab_model::{DisjointSets, Message, Output, Part};
 
@@ -99,7 +99,7 @@ struct LayoutPlan<'a> {
     /// For each message, the first one with which it shares a unit.
     group: Vec<usize>,
     /// Groups that must be rewritten because something new is inside them.
-    broken: Vec<bool>,
+    broken: HashSet<usize>,
 }
 
 impl<'a> LayoutPlan<'a> {
@@ -121,29 +121,24 @@ impl<'a> LayoutPlan<'a> {
             stays: stays(messages.len(), sent),
             is_sent: is_sent(messages.len(), sent),
             group: groups(&units),
-            broken: vec![false; messages.len()],
+            broken: HashSet::new(),
             units,
         };
-        plan.find_broken();
+        plan.broken = plan.broken();
         plan
     }
 
-    /// A group breaks if something is inserted between two messages of one unit.
-    fn find_broken(&mut self) {
+    /// The groups in which something is inserted between two messages of one unit.
+    fn broken(&self) -> HashSet<usize> {
         let pairs = self.units.windows(2).enumerate();
         let inside = pairs.filter_map(|(message, pair)| {
             let [one, two] = pair else { return None };
             let (place, next) = self.place(message).zip(self.place(message + 1))?;
             // Both messages come from one unit, but something is between them now.
-            (one.first() == two.first() && next != place + 1).then_some(message)
+            let is_broken = one.first() == two.first() && next != place + 1;
+            self.group.get(message).copied().filter(|_| is_broken)
         });
-        let broken: Vec<usize> = inside.collect();
-        for message in broken {
-            let group = self.group.get(message).copied().unwrap_or(message);
-            if let Some(broken) = self.broken.get_mut(group) {
-                *broken = true;
-            }
-        }
+        inside.collect()
     }
 
     fn place(&self, message: usize) -> Option<usize> {
@@ -193,7 +188,7 @@ impl<'a> LayoutPlan<'a> {
         if !members.iter().any(is_sent) {
             return ShownMessage::Removed;
         }
-        if self.broken.get(group) == Some(&true) {
+        if self.broken.contains(&group) {
             return ShownMessage::Rewritten;
         }
         let mut outputs = Vec::new();
