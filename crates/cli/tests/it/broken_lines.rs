@@ -8,12 +8,7 @@ use trimtab_wire::transcript::TranscriptReader;
 use crate::run::{Home, Outcome, root};
 
 /// The logs of all clients that write one JSON object per line.
-const LOGS: [&str; 4] = [
-    "claude-code.jsonl",
-    "codex.jsonl",
-    "copilot-cli.jsonl",
-    "gemini-cli.jsonl",
-];
+const LOGS: [&str; 2] = ["claude-code.jsonl", "codex.jsonl"];
 
 /// What a crash leaves of a line: a part of it, a part of it within a character, zeros, and a part
 /// of it with the next line behind it.

@@ -25,10 +25,16 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// The folders with logs in forms that are not read.
+const NOT_READ: [&str; 2] = ["copilot-cli", "gemini-cli"];
+
 pub(crate) fn corpus() -> Option<Vec<PathBuf>> {
     let folder = root().join("../shared/corpus/public");
     if folder.is_dir() {
-        return Some(files(&folder));
+        let mut files = files(&folder);
+        let is_read = |path: &Path| !NOT_READ.iter().any(|name| path.ends_with(name));
+        files.retain(|path| path.parent().is_some_and(is_read));
+        return Some(files);
     }
     println!("skipped: no recorded sessions at {}", folder.display());
     None

@@ -8,17 +8,14 @@ use trimtab_wire::transcript::{Conversation, TranscriptForm, TranscriptReader};
 
 use crate::run::root;
 
-const FORMS: [(&str, TranscriptForm); 10] = [
+const FORMS: [(&str, TranscriptForm); 7] = [
     ("chat.jsonl", TranscriptForm::Chat),
     ("chat-messages.jsonl", TranscriptForm::Chat),
     ("messages.json", TranscriptForm::Messages),
     ("responses.json", TranscriptForm::Responses),
     ("claude-code.jsonl", TranscriptForm::ClaudeCode),
     ("codex.jsonl", TranscriptForm::Codex),
-    ("copilot-cli.jsonl", TranscriptForm::CopilotCli),
-    ("gemini-cli.jsonl", TranscriptForm::GeminiCli),
     ("opencode.json", TranscriptForm::OpenCode),
-    ("atif.json", TranscriptForm::Atif),
 ];
 
 fn read(name: &str) -> Conversation {
@@ -76,7 +73,6 @@ fn usage_and_windows_are_read_from_every_form() {
     };
     assert_eq!(prompt("claude-code.jsonl"), Some(903));
     assert_eq!(prompt("codex.jsonl"), Some(2_100));
-    assert_eq!(prompt("gemini-cli.jsonl"), Some(900));
     assert_eq!(prompt("opencode.json"), Some(900));
     assert_eq!(read("codex.jsonl").window, Some(272_000));
 }

@@ -96,7 +96,7 @@ const BARE: GrowingForm = GrowingForm {
     units: chat,
 };
 
-pub(crate) const FORMS: [GrowingForm; 10] = [
+pub(crate) const FORMS: [GrowingForm; 6] = [
     GrowingForm {
         name: "claude_code",
         has_instructions: false,
@@ -141,46 +141,6 @@ pub(crate) const FORMS: [GrowingForm; 10] = [
             vec![json!({"type": "session_meta", "payload": payload})]
         },
         units: codex,
-        ..BARE
-    },
-    GrowingForm {
-        name: "copilot_cli",
-        empty: || {
-            let data = json!({"role": "system", "content": INSTRUCTIONS});
-            vec![
-                json!({"type": "session.start", "data": {"sessionId": "s"}, "id": "a"}),
-                json!({"type": "system.message", "data": data, "id": "b", "parentId": null}),
-            ]
-        },
-        units: copilot_cli,
-        ..BARE
-    },
-    GrowingForm {
-        name: "gemini_cli",
-        has_instructions: false,
-        empty: || vec![json!({"sessionId": "s", "projectHash": "ab"})],
-        units: gemini_cli,
-        ..BARE
-    },
-    GrowingForm {
-        name: "opencode",
-        has_instructions: false,
-        empty: || vec![json!({"info": {"id": "ses_s", "title": "s"}, "messages": []})],
-        list: Some("messages"),
-        units: opencode,
-    },
-    GrowingForm {
-        name: "atif",
-        empty: || {
-            let system = json!({"step_id": 1, "source": "system", "message": INSTRUCTIONS});
-            let agent = json!({"name": "a", "version": "1", "model_name": "gpt-5.1"});
-            vec![
-                json!({"schema_version": "ATIF-v1.4", "session_id": "s", "agent": agent,
-                        "steps": [system]}),
-            ]
-        },
-        list: Some("steps"),
-        units: atif,
         ..BARE
     },
 ];
@@ -239,71 +199,4 @@ fn codex(at: usize, step: &Step) -> Vec<Value> {
     let items = responses(at, step).into_iter();
     let line = |item: Value| json!({"type": "response_item", "payload": item});
     items.map(line).collect()
-}
-
-fn copilot_cli(at: usize, step: &Step) -> Vec<Value> {
-    let line = |part: usize, kind: &str, data: Value| json!({"type": kind, "data": data, "id": format!("e-{at}-{part}"), "parentId": null});
-    match step {
-        Step::User(text) => vec![line(0, "user.message", json!({"content": text}))],
-        Step::Round(number) => {
-            let request = json!({"toolCallId": call_id(*number), "name": "read_file",
-                                 "arguments": arguments(*number), "type": "function"});
-            let answer = json!({"messageId": format!("m-{at}"), "content": said(*number),
-                                "toolRequests": [request]});
-            let end = json!({"toolCallId": call_id(*number), "success": true,
-                             "result": {"content": output(*number)}});
-            vec![
-                line(0, "assistant.message", answer),
-                line(1, "tool.execution_complete", end),
-            ]
-        }
-    }
-}
-
-fn gemini_cli(at: usize, step: &Step) -> Vec<Value> {
-    let entry = match step {
-        Step::User(text) => {
-            json!({"id": format!("e-{at}"), "type": "user", "content": [{"text": text}]})
-        }
-        Step::Round(number) => {
-            let response = json!({"id": call_id(*number), "name": "read_file",
-                                  "response": {"output": output(*number)}});
-            let call = json!({"id": call_id(*number), "name": "read_file", "status": "success",
-                              "args": arguments(*number), "result": [
-                                  {"functionResponse": response}]});
-            json!({"id": format!("e-{at}"), "type": "gemini", "content": said(*number),
-                   "thoughts": [], "toolCalls": [call]})
-        }
-    };
-    vec![entry]
-}
-
-fn opencode(at: usize, step: &Step) -> Vec<Value> {
-    let id = format!("msg_{:012x}AbCdEfGhIjKlMn", 1_000_000 + at * 1_000);
-    let info = |role: &str| {
-        json!({"role": role, "id": id, "sessionID": "ses_s", "time": {"created": at},
-               "agent": "build"})
-    };
-    vec![match step {
-        Step::User(text) => {
-            json!({"info": info("user"), "parts": [{"type": "text", "text": text}]})
-        }
-        Step::Round(number) => json!({"info": info("assistant"), "parts": [
-            {"type": "step-start"},
-            {"type": "text", "text": said(*number)},
-            {"type": "tool", "tool": "read_file", "callID": call_id(*number), "state":
-                {"status": "completed", "input": arguments(*number), "output": output(*number),
-                 "title": "read_file", "metadata": {}}}]}),
-    }]
-}
-
-fn atif(_: usize, step: &Step) -> Vec<Value> {
-    vec![match step {
-        Step::User(text) => json!({"step_id": 0, "source": "user", "message": text}),
-        Step::Round(number) => json!({"step_id": 0, "source": "agent", "message": said(*number),
-            "tool_calls": [{"tool_call_id": call_id(*number), "function_name": "read_file",
-                            "arguments": arguments(*number)}],
-            "observation": {"results": [{"source_call_id": call_id(*number),
-                                         "content": output(*number)}]}}),
-    }]
 }

@@ -58,24 +58,8 @@ fn codex() -> Vec<u8> {
     lines(&all)
 }
 
-fn gemini() -> Vec<u8> {
-    let mut all = vec![json!({"sessionId": "s", "projectHash": "h"})];
-    for (at, (role, text)) in SAID.into_iter().enumerate() {
-        if at == 4 {
-            all.push(json!({"$rewindTo": "m2"}));
-        }
-        let kind = if role == "user" { "user" } else { "gemini" };
-        all.push(json!({"id": format!("m{at}"), "type": kind, "content": [{"text": text}]}));
-    }
-    lines(&all)
-}
-
-fn logs() -> [(&'static str, Vec<u8>); 3] {
-    [
-        ("claude_code", claude_code()),
-        ("codex", codex()),
-        ("gemini_cli", gemini()),
-    ]
+fn logs() -> [(&'static str, Vec<u8>); 2] {
+    [("claude_code", claude_code()), ("codex", codex())]
 }
 
 #[test]
@@ -109,7 +93,7 @@ fn compact_drops_turns_that_the_user_took_back() {
             assert!(written.contains(kept), "{form}: {kept} in {written}");
         }
         // A mark that stays would take back other turns.
-        for gone in ["mistaken", "$rewindTo", "thread_rolled_back"] {
+        for gone in ["mistaken", "thread_rolled_back"] {
             assert!(!written.contains(gone), "{form}: {gone} in {written}");
         }
     }

@@ -45,8 +45,6 @@ fn every_form_is_inspected() {
         "responses.json",
         "claude-code.jsonl",
         "codex.jsonl",
-        "copilot-cli.jsonl",
-        "gemini-cli.jsonl",
         "opencode.json",
     ];
     let paths: Vec<String> = forms

@@ -13,7 +13,6 @@ mod demo;
 mod deploy;
 mod doctor;
 mod documented;
-mod gemini;
 mod hooked;
 mod input_limit;
 mod installed;

@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 use trimtab_testkit::script::ScriptedReply;
 use trimtab_testkit::upstream::{ReceivedRequest, ReplySource, Upstream, UpstreamOptions};
 
-use crate::installed::{command_in, path_with_client, run_client, wants, write};
+use crate::installed::{command_in, path_with_client, run_client, wants};
 use crate::run::{finished, say, texts};
 use crate::windows::is_the_clients_own;
 
 /// How often the model runs a command before it is done.
-pub(crate) const ROUNDS: usize = 8;
+const ROUNDS: usize = 8;
 /// What it says then.
 const LAST: &str = "every command was run";
 /// What a summary begins with.
-pub(crate) const SUMMARY: &str = "[Summary of the conversation so far]";
+const SUMMARY: &str = "[Summary of the conversation so far]";
 
 /// A client with a home of its own.
 pub(crate) struct ResumedClient {
@@ -242,81 +242,5 @@ async fn claude_code_loads_a_compacted_log() {
     client.set("ANTHROPIC_BASE_URL", &url);
     let resume = ["--resume", report["id"].as_str().unwrap(), "and now?"];
     client.run(&[&claude[..], &resume].concat()).await;
-    client.judge(&report);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn copilot_loads_a_compacted_log() {
-    if !wants("copilot") {
-        return;
-    }
-    let arguments = |command: &str| json!({"command": command, "description": "runs it"});
-    let mut client = ResumedClient::new(("@github/copilot", "copilot"), "bash", arguments).await;
-    let url = format!("{}/v1", client.upstream.url());
-    for (name, value) in [
-        ("COPILOT_OFFLINE", "true"),
-        ("COPILOT_PROVIDER_TYPE", "openai"),
-        ("COPILOT_PROVIDER_BASE_URL", &url),
-        ("COPILOT_PROVIDER_API_KEY", "k"),
-        ("COPILOT_MODEL", "gpt-4.1"),
-    ] {
-        client.set(name, value);
-    }
-    let copilot = ["copilot", "--allow-all", "--no-color"];
-    client
-        .run(&[&copilot[..], &["-p", "run the commands"]].concat())
-        .await;
-    let log = log_in(
-        &client.folder().join(".copilot/session-state"),
-        "events.jsonl",
-    );
-    let report = client.compact(&log, &log);
-    let resume = format!("--resume={}", report["id"].as_str().unwrap());
-    client
-        .run(&[&copilot[..], &[&resume, "-p", "and now?"]].concat())
-        .await;
-    client.judge(&report);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn opencode_loads_a_compacted_session() {
-    if !wants("opencode") {
-        return;
-    }
-    let arguments = |command: &str| json!({"command": command, "description": "runs it"});
-    let mut client = ResumedClient::new(("opencode-ai", "opencode"), "bash", arguments).await;
-    for name in [
-        "OPENCODE_DISABLE_AUTOUPDATE",
-        "OPENCODE_DISABLE_MODELS_FETCH",
-        "OPENCODE_DISABLE_LSP_DOWNLOAD",
-        "OPENCODE_DISABLE_DEFAULT_PLUGINS",
-    ] {
-        client.set(name, "1");
-    }
-    let model =
-        json!({"name": "m", "tool_call": true, "limit": {"context": 200_000, "output": 8192}});
-    let options = json!({"baseURL": format!("{}/v1", client.upstream.url()), "apiKey": "k"});
-    let provider = json!({"npm": "@ai-sdk/openai-compatible", "name": "mine", "options": options,
-        "models": {"m": model}});
-    let config = json!({"provider": {"mine": provider}, "permission": {"bash": "allow"}});
-    let place = client.folder().join("config/opencode/opencode.json");
-    write(&place, &config.to_string());
-    let run = ["opencode", "run", "-m", "mine/m"];
-    let told = ["--format", "json", "run the commands"];
-    let events = client.run(&[&run[..], &told].concat()).await;
-    let first: Value = serde_json::from_str(events.lines().next().unwrap()).unwrap();
-    let id = first["sessionID"].as_str().unwrap();
-    let export = client.folder().join("export.json");
-    // Into a file, because it ends before a pipe has taken all of it.
-    let command = format!("opencode export {id} > {}", export.display());
-    client.run(&["sh", "-c", &command]).await;
-    let report = client.compact(&export, &client.folder().join("short.json"));
-    // As the report says.
-    let load = report["next_steps"][0].as_str().unwrap();
-    let load = load.strip_prefix("load it: ").unwrap();
-    client.run(&["sh", "-c", load]).await;
-    client
-        .run(&[&run[..], &["--session", id, "and now?"]].concat())
-        .await;
     client.judge(&report);
 }

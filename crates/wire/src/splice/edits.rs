@@ -18,10 +18,6 @@ impl ByteEdits {
         self.replace(Span { start: at, end: at }, text);
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -10,7 +10,6 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use trimtab_model::{Message, MessageKind, Role, Usage};
 
-use super::TranscriptForm;
 use super::private_marks;
 use super::reader::TranscriptLog;
 use super::thread::{ReadConversation, Thread, ThreadPlace, Threads};
@@ -67,7 +66,7 @@ impl TranscriptLog for ClaudeCodeSession {
             _ => self.passed_over(&fields, uuid),
         }
         if let Some(own) = own.filter(|_| SENT.contains(&type_name.as_ref())) {
-            let main = self.threads.of(TranscriptForm::ClaudeCode, None);
+            let main = self.threads.of(None);
             if !self.gone.contains(&own) {
                 self.places.insert(own.clone(), main.place());
                 self.order.push(own);
@@ -137,7 +136,7 @@ impl ClaudeCodeSession {
     fn go_back_to(&mut self, parent: Option<&str>) {
         let place = parent.and_then(|parent| self.places.get(parent)).copied();
         let Some(place) = place else { return };
-        let main = self.threads.of(TranscriptForm::ClaudeCode, None);
+        let main = self.threads.of(None);
         if !main.go_back_to(place) {
             return;
         }
@@ -155,7 +154,7 @@ impl ClaudeCodeSession {
         let is_late = parent.is_some_and(|parent| self.gone.contains(parent));
         if is_late {
             self.gone.extend(uuid.cloned());
-            let main = self.threads.of(TranscriptForm::ClaudeCode, None);
+            let main = self.threads.of(None);
             main.take_back_unit();
         }
         is_late
@@ -177,7 +176,7 @@ impl ClaudeCodeSession {
         if let (Some(uuid), Some(agent)) = (uuid, &agent) {
             self.agent_of.insert(uuid, agent.clone());
         }
-        self.threads.of(TranscriptForm::ClaudeCode, agent)
+        self.threads.of(agent)
     }
 
     /// The sub-agent of a line: its own, or that of the previous line.

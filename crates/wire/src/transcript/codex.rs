@@ -4,11 +4,11 @@
 //! continues with the content of the `compacted` line.
 
 use serde_json::value::RawValue;
-use trimtab_model::{Message, MessageKind, Role, work};
+use trimtab_model::{Message, MessageKind, Role, Usage, work};
 
 use super::private_marks;
 use super::reader::TranscriptLog;
-use super::thread::{MessageOrigin, ReadConversation, note_origins, usage_inside};
+use super::thread::{MessageOrigin, ReadConversation, note_origins};
 use super::{Conversation, TranscriptForm};
 use crate::json::{self, JsonFields};
 use crate::responses::{self, MessageGatherer};
@@ -206,6 +206,17 @@ impl CodexRollout {
             self.origins
                 .extend(note_origins(&self.gatherer.messages, before, self.unit));
         }
+    }
+}
+
+/// Usage whose prompt figure includes cached tokens.
+fn usage_inside(prompt: u64, cache_read: u64, output: u64) -> Usage {
+    Usage {
+        input: prompt.saturating_sub(cache_read),
+        cache_creation: 0,
+        cache_read: cache_read.min(prompt),
+        output,
+        ..Usage::default()
     }
 }
 

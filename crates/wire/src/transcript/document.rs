@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 use trimtab_model::RawJson;
 
 use super::form::{conversation, dialect_of};
-use super::{Conversation, TranscriptForm, atif, gemini, opencode};
+use super::{Conversation, TranscriptForm, opencode};
 use crate::json::{self, JsonFields, JsonType, owned, string, type_of};
 use crate::{chat, messages, responses};
 
@@ -23,22 +23,23 @@ pub(super) fn read(text: &str) -> Result<Option<Conversation>, serde_json::Error
 }
 
 fn object(outer: &JsonFields<'_>) -> Option<Conversation> {
-    if atif::is_trajectory(outer) {
-        return Some(atif::read(outer)?.conversation);
-    }
     let fields = conversation(outer)?;
     let entries: Option<Vec<JsonFields<'_>>> = fields.get("messages").and_then(json::parse);
     let mut read = match (fields.get("input"), entries) {
         (_, Some(entries)) if fields.type_of("info") == Some(JsonType::Object) => {
-            opencode::read(&fields, &entries)?.conversation
+            opencode::read(&fields, &entries)?
         }
-        (_, Some(entries)) if fields.has("projectHash") => gemini::document(&fields, &entries)?,
-        (_, Some(entries)) => request(&fields, entries),
+        (_, Some(entries)) if has_messages(&entries) => request(&fields, entries),
         (Some(input), None) => responses_input(&fields, input)?,
-        (None, None) => return None,
+        _ => return None,
     };
     name(&mut read, outer, &fields);
     Some(read)
+}
+
+/// True if a list called `messages` can be one of ours: other programs write theirs without roles.
+fn has_messages(entries: &[JsonFields<'_>]) -> bool {
+    entries.is_empty() || entries.iter().any(|entry| entry.has("role"))
 }
 
 /// Records the names of the conversation and of its model.

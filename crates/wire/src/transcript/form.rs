@@ -5,7 +5,6 @@ use std::fmt;
 use serde_json::value::RawValue;
 use trimtab_model::Dialect;
 
-use super::atif;
 use crate::json::{self, JsonFields, JsonType, type_of};
 
 /// The form of a transcript.
@@ -23,28 +22,19 @@ pub enum TranscriptForm {
     ClaudeCode,
     /// A rollout of Codex.
     Codex,
-    /// A session of Copilot CLI.
-    CopilotCli,
-    /// A session of Gemini CLI.
-    GeminiCli,
     /// A session exported by opencode.
     OpenCode,
-    /// A trajectory of an agent benchmark.
-    Atif,
 }
 
 impl TranscriptForm {
     /// All forms.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 6] = [
         Self::Chat,
         Self::Messages,
         Self::Responses,
         Self::ClaudeCode,
         Self::Codex,
-        Self::CopilotCli,
-        Self::GeminiCli,
         Self::OpenCode,
-        Self::Atif,
     ];
 
     /// A short name for scripts.
@@ -55,10 +45,7 @@ impl TranscriptForm {
             Self::Responses => "responses",
             Self::ClaudeCode => "claude_code",
             Self::Codex => "codex",
-            Self::CopilotCli => "copilot_cli",
-            Self::GeminiCli => "gemini_cli",
             Self::OpenCode => "opencode",
-            Self::Atif => "atif",
         }
     }
 
@@ -67,10 +54,14 @@ impl TranscriptForm {
         match self {
             Self::Messages | Self::ClaudeCode => Dialect::Messages,
             Self::Responses | Self::Codex => Dialect::Responses,
-            Self::Chat | Self::CopilotCli | Self::GeminiCli | Self::OpenCode | Self::Atif => {
-                Dialect::Chat
-            }
+            Self::Chat | Self::OpenCode => Dialect::Chat,
         }
+    }
+
+    /// True if [`write`](fn@super::write) writes transcripts of this form. Sessions of opencode are
+    /// only read: it keeps them in a database.
+    pub fn is_written(self) -> bool {
+        self != Self::OpenCode
     }
 }
 
@@ -82,10 +73,7 @@ impl fmt::Display for TranscriptForm {
             Self::Responses => "Responses input",
             Self::ClaudeCode => "Claude Code session JSONL",
             Self::Codex => "Codex rollout JSONL",
-            Self::CopilotCli => "Copilot CLI session JSONL",
-            Self::GeminiCli => "Gemini CLI session JSONL",
             Self::OpenCode => "opencode session export",
-            Self::Atif => "ATIF trajectory",
         })
     }
 }
@@ -95,10 +83,19 @@ impl fmt::Display for TranscriptForm {
 pub(super) enum LineContent {
     /// A whole conversation.
     Conversation,
-    /// One line of a log.
-    Log(TranscriptForm),
+    /// One line of a session of Claude Code.
+    ClaudeCode,
+    /// One line of a rollout of Codex.
+    Codex,
     /// One message of a conversation with one message per line.
     Message,
+}
+
+impl LineContent {
+    /// True for a line of a client's log.
+    pub(super) fn is_log(self) -> bool {
+        matches!(self, Self::ClaudeCode | Self::Codex)
+    }
 }
 
 /// Classifies a value.
@@ -111,22 +108,15 @@ pub(super) fn recognise(raw: &RawValue) -> Option<LineContent> {
 }
 
 fn recognise_object(fields: &JsonFields<'_>) -> Option<LineContent> {
-    // Gemini CLI also writes a list `messages`, so it must be checked before other documents.
-    if is_gemini(fields) {
-        return Some(LineContent::Log(TranscriptForm::GeminiCli));
-    }
-    if conversation(fields).is_some() || atif::is_trajectory(fields) {
+    if conversation(fields).is_some() {
         return Some(LineContent::Conversation);
     }
     let type_name = fields.text("type").unwrap_or_default();
     if fields.has("payload") && is_codex(&type_name) {
-        return Some(LineContent::Log(TranscriptForm::Codex));
-    }
-    if fields.type_of("data") == Some(JsonType::Object) && type_name.contains('.') {
-        return Some(LineContent::Log(TranscriptForm::CopilotCli));
+        return Some(LineContent::Codex);
     }
     if is_claude_code(fields) {
-        return Some(LineContent::Log(TranscriptForm::ClaudeCode));
+        return Some(LineContent::ClaudeCode);
     }
     // Entries of Responses need not have a role.
     let entry = fields.has("call_id") || type_name == "reasoning";
@@ -143,10 +133,6 @@ fn is_codex(type_name: &str) -> bool {
 fn is_claude_code(fields: &JsonFields<'_>) -> bool {
     let named = ["uuid", "sessionId", "leafUuid", "snapshot"];
     fields.type_of("type") == Some(JsonType::Text) && named.iter().any(|name| fields.has(name))
-}
-
-fn is_gemini(fields: &JsonFields<'_>) -> bool {
-    (fields.has("sessionId") && fields.has("projectHash")) || fields.has("$set")
 }
 
 /// The fields of batch files that hold a request.

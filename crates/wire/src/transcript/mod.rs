@@ -16,15 +16,12 @@
 //! assert_eq!(conversations[1].form, TranscriptForm::Chat);
 //! ```
 
-mod atif;
 mod claude_code;
 mod codex;
 mod conversation;
-mod copilot;
 mod document;
 mod error;
 mod form;
-mod gemini;
 mod lines;
 mod message_per_line;
 mod opencode;

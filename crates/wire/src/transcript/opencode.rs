@@ -6,8 +6,6 @@
 use serde_json::value::RawValue;
 use trimtab_model::{Call, MediaKind, Message, MessageKind, Output, Part, Role, Usage};
 
-use super::private_marks;
-use super::thread::ReadConversation;
 use super::{Conversation, TranscriptForm};
 use crate::json::{self, JsonFields};
 use crate::raw_part;
@@ -23,15 +21,11 @@ const OWN: [&str; 7] = [
     "compaction",
 ];
 
-/// Reads a session, and records which element of its list gave which message.
-pub(super) fn read(
-    fields: &JsonFields<'_>,
-    messages: &[JsonFields<'_>],
-) -> Option<ReadConversation> {
-    let info = fields.fields("info")?;
+/// Reads a session.
+pub(super) fn read(fields: &JsonFields<'_>, messages: &[JsonFields<'_>]) -> Option<Conversation> {
     let mut read = Conversation::new(TranscriptForm::OpenCode);
-    read.id = info.string("id");
-    ReadConversation::of_units(read, messages, |entry, read| {
+    read.id = fields.fields("info")?.string("id");
+    for entry in messages {
         let info = entry.fields("info")?;
         let model = info.string("modelID");
         read.model = model.or(read.model.take());
@@ -43,13 +37,11 @@ pub(super) fn read(
             }
             answer(&info, &parts, &mut read.messages);
         } else {
-            let parts: Vec<Part> = parts.into_iter().filter_map(said).collect();
-            let mut message = Message::new(Role::User, parts);
-            private_marks::apply(entry, [&mut message]);
-            read.messages.push(message);
+            let parts = parts.into_iter().filter_map(said).collect();
+            read.messages.push(Message::new(Role::User, parts));
         }
-        Some(())
-    })
+    }
+    Some(read)
 }
 
 fn answer(info: &JsonFields<'_>, parts: &[&RawValue], messages: &mut Vec<Message>) {

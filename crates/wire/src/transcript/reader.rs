@@ -11,8 +11,7 @@ use super::lines::TranscriptLines;
 use super::message_per_line::MessagePerLine;
 use super::thread::ReadConversation;
 use super::{
-    Conversation, ReadError, TranscriptForm, TranscriptWarning, claude_code, codex, copilot,
-    document, gemini, private_marks,
+    Conversation, ReadError, TranscriptWarning, claude_code, codex, document, private_marks,
 };
 
 /// The maximum number of lines before one must be recognised, because logs start with lines of
@@ -82,15 +81,9 @@ impl<R: BufRead> TranscriptReader<R> {
         let fault = self.join_document().err();
         let log: Box<dyn TranscriptLog> = match self.recognise(fault)? {
             LineContent::Conversation => return Ok(None),
-            LineContent::Log(TranscriptForm::ClaudeCode) => {
-                Box::<claude_code::ClaudeCodeSession>::default()
-            }
-            LineContent::Log(TranscriptForm::Codex) => Box::<codex::CodexRollout>::default(),
-            LineContent::Log(TranscriptForm::CopilotCli) => {
-                Box::<copilot::CopilotSession>::default()
-            }
-            LineContent::Log(TranscriptForm::GeminiCli) => Box::<gemini::GeminiSession>::default(),
-            LineContent::Log(_) | LineContent::Message => Box::<MessagePerLine>::default(),
+            LineContent::ClaudeCode => Box::<claude_code::ClaudeCodeSession>::default(),
+            LineContent::Codex => Box::<codex::CodexRollout>::default(),
+            LineContent::Message => Box::<MessagePerLine>::default(),
         };
         let mut reads = self.read_log(log)?;
         for read in &mut reads {
@@ -121,9 +114,7 @@ impl<R: BufRead> TranscriptReader<R> {
         loop {
             match self.raw().map(recognise) {
                 // A message behind a broken line may be an inner line of a broken document.
-                Ok(Some(content)) if fault.is_none() || matches!(content, LineContent::Log(_)) => {
-                    return Ok(content);
-                }
+                Ok(Some(content)) if fault.is_none() || content.is_log() => return Ok(content),
                 Ok(_) => {}
                 Err(error) => {
                     self.warn_of_skipped(&error);
@@ -158,9 +149,7 @@ impl<R: BufRead> TranscriptReader<R> {
         let line = self.lines.number;
         let read = document::read(self.lines.text()?);
         let read = read.map_err(|error| ReadError::syntax(&error, line))?;
-        let mut read = read.ok_or(ReadError::Form { line })?;
-        private_marks::take_behind_marks(&mut read);
-        Ok(read)
+        read.ok_or(ReadError::Form { line })
     }
 
     fn read_log(
@@ -188,8 +177,8 @@ impl<R: BufRead> TranscriptReader<R> {
         }
     }
 
-    /// Records that the current line is skipped. A log has broken lines after a crash, an
-    /// incomplete last line while it is written, and text between the lines if it was printed.
+    /// Records that the current line is skipped. A log has broken lines after a crash, and an
+    /// incomplete last line while it is written.
     fn warn_of_skipped(&mut self, error: &ReadError) {
         let is_cut = match error {
             ReadError::Syntax { message, .. } => message.starts_with("EOF"),

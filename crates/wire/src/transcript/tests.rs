@@ -50,6 +50,35 @@ fn documents_are_told_apart() {
 }
 
 #[test]
+fn files_of_other_programs_are_no_transcripts() {
+    for text in [
+        r#"{"sessionId":"s","projectHash":"h","messages":[{"id":"1","type":"user","content":"hi"}]}"#,
+        r#"{"schema_version":"ATIF-v1.4","steps":[{"step_id":1,"source":"user","message":"hi"}]}"#,
+        "{\"sessionId\":\"s\",\"projectHash\":\"h\"}\n\
+         {\"id\":\"1\",\"type\":\"user\",\"content\":[{\"text\":\"hi\"}]}\n",
+        r#"{"type":"user.message","data":{"content":"hi"},"id":"1","parentId":null}"#,
+    ] {
+        let read = TranscriptReader::new(text.as_bytes()).next();
+        assert!(
+            matches!(read, Some(Err(ReadError::Form { line: 1 }))),
+            "{text}: {read:?}"
+        );
+    }
+}
+
+#[test]
+fn opencode_session_is_not_written() {
+    let text = r#"{"info":{"id":"s"},"messages":[{"info":{"role":"user"},"parts":[]}]}"#;
+    let refused = write(text.as_bytes(), &[Vec::new()]);
+    let form = TranscriptForm::OpenCode;
+    assert!(matches!(refused, Err(WriteError::Form { form: found }) if found == form));
+    let written = TranscriptForm::ALL
+        .into_iter()
+        .filter(|form| form.is_written());
+    assert_eq!(written.count(), TranscriptForm::ALL.len() - 1);
+}
+
+#[test]
 fn a_document_may_span_lines() {
     let read = read(
         "{\n \"id\": \"a\",\n \"messages\": [\n  {\"role\": \"user\", \"content\": \"hi\"}\n ]\n}\n",
@@ -167,56 +196,4 @@ fn codex_token_counts_belong_to_the_newest_answer() {
 "#;
     let read = read(text);
     assert_eq!(read[0].messages[0].meta.usage.unwrap().prompt(), 7);
-}
-
-/// An entry that is written down again and again, at last with many calls, whose outputs follow.
-fn gemini_log(size: usize) -> String {
-    let given = |at: usize| {
-        format!(
-            r#"[{{"functionResponse":{{"id":"c{at}","name":"ls","response":{{"output":"x"}}}}}}]"#
-        )
-    };
-    let call = |at: usize| {
-        let result = given(at);
-        format!(r#"{{"id":"c{at}","name":"ls","args":{{}},"result":{result}}}"#)
-    };
-    let calls: Vec<String> = (0..size).map(call).collect();
-    let answer = |calls: &str| {
-        format!(r#"{{"id":"a","type":"gemini","content":"hm","toolCalls":[{calls}]}}"#) + "\n"
-    };
-    let output = |at: usize| {
-        let content = given(at);
-        format!(r#"{{"id":"o{at}","type":"user","content":{content}}}"#) + "\n"
-    };
-    let meta = r#"{"sessionId":"g","projectHash":"p","startTime":"t"}"#;
-    let outputs: String = (0..size).map(output).collect();
-    let (short, long) = (answer("").repeat(size), answer(&calls.join(",")));
-    format!("{meta}\n{short}{long}{outputs}")
-}
-
-#[test]
-fn gemini_usage_saturates() {
-    let most = u64::MAX;
-    let text = format!(
-        r#"{{"sessionId":"g","projectHash":"p","startTime":"t"}}
-{{"id":"a","type":"gemini","content":"hm","tokens":{{"input":7,"output":{most},"thoughts":1}}}}
-"#
-    );
-    assert_eq!(read(&text)[0].messages[0].meta.usage.unwrap().output, most);
-}
-
-#[test]
-fn gemini_entry_that_comes_again_is_read_in_linear_work() {
-    assert_linear(gemini_log);
-    // As many notes of where messages came from as there are lines, and one for each output.
-    let text = gemini_log(500);
-    let reads = TranscriptReader::new(text.as_bytes())
-        .open()
-        .unwrap()
-        .unwrap();
-    assert!(
-        reads[0].origins.len() < 4 * 500,
-        "{}",
-        reads[0].origins.len()
-    );
 }

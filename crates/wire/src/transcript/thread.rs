@@ -2,13 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use trimtab_model::{Message, Part, Usage};
+use trimtab_model::Message;
 
 use super::{Conversation, TranscriptForm};
 
-/// Records that a unit of a file gave a message, or a part of it.
-///
-/// A unit can be removed or inserted: a line, or an element of a document's list.
+/// Records that a unit of a file, which is a line, gave a message or a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct MessageOrigin {
     /// Position of the message.
@@ -42,26 +40,6 @@ impl ReadConversation {
             taken_back,
         })
     }
-
-    /// Reads the units of a document. `each` adds the messages of one unit.
-    pub(super) fn of_units<T>(
-        mut conversation: Conversation,
-        units: impl IntoIterator<Item = T>,
-        mut each: impl FnMut(T, &mut Conversation) -> Option<()>,
-    ) -> Option<Self> {
-        let mut origins = Vec::new();
-        for (unit, content) in units.into_iter().enumerate() {
-            let first = conversation.messages.len();
-            each(content, &mut conversation)?;
-            let came = first..conversation.messages.len();
-            origins.extend(came.map(|message| MessageOrigin { message, unit }));
-        }
-        Some(Self {
-            conversation,
-            origins,
-            taken_back: Vec::new(),
-        })
-    }
 }
 
 /// A growing conversation of a log.
@@ -85,9 +63,9 @@ pub(super) struct ThreadPlace {
 }
 
 impl Thread {
-    fn new(form: TranscriptForm) -> Self {
+    fn new() -> Self {
         Self {
-            conversation: Conversation::new(form),
+            conversation: Conversation::new(TranscriptForm::ClaudeCode),
             ..Self::default()
         }
     }
@@ -189,14 +167,14 @@ pub(super) struct Threads {
 
 impl Threads {
     /// The thread of `agent`, created if necessary; none is the main one.
-    pub(super) fn of(&mut self, form: TranscriptForm, agent: Option<String>) -> &mut Thread {
+    pub(super) fn of(&mut self, agent: Option<String>) -> &mut Thread {
         let thread = if let Some(agent) = agent {
             let next = self.numbers.len();
             let number = *self.numbers.entry(agent.clone()).or_insert(next);
             let thread = self.side.entry(number);
-            &mut thread.or_insert_with(|| (agent, Thread::new(form))).1
+            &mut thread.or_insert_with(|| (agent, Thread::new())).1
         } else {
-            self.main.get_or_insert_with(|| Thread::new(form))
+            self.main.get_or_insert_with(Thread::new)
         };
         thread.unit = self.unit;
         thread
@@ -235,20 +213,4 @@ pub(super) fn note_origins(
     // Without a new message the unit extended the last one.
     let first = before.min(count.saturating_sub(1));
     (first..count).map(move |message| MessageOrigin { message, unit })
-}
-
-/// Reasoning, if it has any text.
-pub(super) fn thought(text: Option<String>) -> Option<Part> {
-    text.filter(|text| !text.is_empty()).map(Part::reasoning)
-}
-
-/// Usage whose prompt figure includes cached tokens.
-pub(super) fn usage_inside(prompt: u64, cache_read: u64, output: u64) -> Usage {
-    Usage {
-        input: prompt.saturating_sub(cache_read),
-        cache_creation: 0,
-        cache_read: cache_read.min(prompt),
-        output,
-        ..Usage::default()
-    }
 }

@@ -9,36 +9,26 @@ pub(super) struct ClientLogs {
     /// The client's folder in the user's home.
     home: &'static str,
     /// The variable that names another folder instead.
-    variable: Option<&'static str>,
+    variable: &'static str,
     /// The folder of the logs in it.
     logs: &'static str,
 }
 
 pub(super) const CLAUDE_CODE: ClientLogs = ClientLogs {
     home: ".claude",
-    variable: Some("CLAUDE_CONFIG_DIR"),
+    variable: "CLAUDE_CONFIG_DIR",
     logs: "projects",
 };
 pub(super) const CODEX: ClientLogs = ClientLogs {
     home: ".codex",
-    variable: Some("CODEX_HOME"),
+    variable: "CODEX_HOME",
     logs: "sessions",
-};
-pub(super) const COPILOT_CLI: ClientLogs = ClientLogs {
-    home: ".copilot",
-    variable: None,
-    logs: "session-state",
-};
-pub(super) const GEMINI_CLI: ClientLogs = ClientLogs {
-    home: ".gemini",
-    variable: None,
-    logs: "tmp",
 };
 
 impl ClientLogs {
     /// The folder that the variable names.
     fn named(&self) -> Option<PathBuf> {
-        let value = std::env::var_os(self.variable?)?;
+        let value = std::env::var_os(self.variable)?;
         (!value.is_empty()).then(|| PathBuf::from(value).join(self.logs))
     }
 

@@ -20,7 +20,7 @@ use trimtab::store::Store;
 use trimtab::store_place::StorePlace;
 use trimtab_wire::catalogue::Catalogue;
 use trimtab_wire::splice::SentMessage;
-use trimtab_wire::transcript::{Conversation, TranscriptForm, TranscriptReader, write};
+use trimtab_wire::transcript::{Conversation, TranscriptForm, TranscriptReader, WriteError, write};
 
 use self::compact_conversation::{CompactOptions, CompactedConversation};
 use self::next_steps::{CompactedFile, read_command};
@@ -74,9 +74,10 @@ pub struct CompactArgs {
 pub const ABOUT: &str = "\
 Compact a recorded conversation and write it back in the same form.
 
-Reads every form that `trimtab inspect` reads. Messages that stay keep their bytes, old rounds \
-become a summary, and outputs are shown as the preset decides. Nothing is lost: the original \
-transcript, every output and every replaced message are in the store, under refs that are printed.
+Reads every form that `trimtab inspect` reads, except exports of opencode. Messages that stay keep \
+their bytes, old rounds become a summary, and outputs are shown as the preset decides. Nothing is \
+lost: the original transcript, every output and every replaced message are in the store, under refs \
+that are printed.
 
 Without --model the summary is extracted from the conversation: the user's messages, commands, \
 files, errors, open work, and identifiers that later work may need.
@@ -190,20 +191,31 @@ fn conversations(
     terminal: &mut Terminal,
 ) -> Result<(Vec<Conversation>, usize), Failure> {
     let mut reader = TranscriptReader::new(original);
-    let read: Result<Vec<Conversation>, _> = reader.by_ref().collect();
-    let mut all = read.map_err(|error| unreadable(name, &error))?;
+    let mut all = Vec::new();
+    for read in reader.by_ref() {
+        let conversation = read.map_err(|error| unreadable(name, &error))?;
+        check_form(name, conversation.form)?;
+        all.push(conversation);
+    }
     warn_of_skipped(name, reader.warnings(), terminal);
-    let is_log = |conversation: &Conversation| {
-        matches!(
-            conversation.form,
-            TranscriptForm::ClaudeCode | TranscriptForm::CopilotCli
-        )
-    };
+    let is_log = |conversation: &Conversation| conversation.form == TranscriptForm::ClaudeCode;
     // The main conversation comes first. The others belong to sub-agents.
     if all.first().is_some_and(is_log) {
         all.truncate(1);
     }
     Ok((all, reader.warnings().len()))
+}
+
+/// Fails if the result could not be written.
+fn check_form(name: &str, form: TranscriptForm) -> Result<(), Failure> {
+    if form.is_written() {
+        return Ok(());
+    }
+    Err(Failure::input(
+        format!("{name}: {}", WriteError::Form { form }),
+        "use the plugin of opencode (docs/guides/opencode.md), or compact request bodies or \
+         messages",
+    ))
 }
 
 /// The store, its path, and whether commands must name that path. They cannot name a database,

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use trimtab_wire::transcript::TranscriptForm;
 
-use super::client_logs::{CLAUDE_CODE, CODEX, COPILOT_CLI, ClientLogs, GEMINI_CLI};
+use super::client_logs::{CLAUDE_CODE, CODEX, ClientLogs};
 
 /// How many lines of a log are searched for the folder of its session.
 const HEAD_LINES: usize = 100;
@@ -34,14 +34,13 @@ impl CompactedFile<'_> {
         let Some(id) = self.id.map(shell).filter(|_| !is_stream(self.output)) else {
             return Vec::new();
         };
-        let mcp = self.mcp();
         match self.form {
             TranscriptForm::ClaudeCode => {
                 let folder = folder(self.original);
                 let there = folder.as_deref();
                 let there = there.map(|folder| format!("cd {} && ", shell(folder)));
                 let resume = format!("{}claude --resume {id}", there.unwrap_or_default());
-                let add = format!("claude mcp add trimtab -- {mcp}");
+                let add = format!("claude mcp add trimtab -- {}", self.mcp());
                 let place = folder
                     .as_deref()
                     .and_then(|folder| self.claude_place(folder));
@@ -53,42 +52,11 @@ impl CompactedFile<'_> {
                     "codex -c 'mcp_servers.trimtab.command=\"trimtab\"' -c {} resume {id}",
                     shell(&format!("mcp_servers.trimtab.args={args}"))
                 );
-                let place = found(&CODEX, &format!("*{}.jsonl", self.raw_id()));
-                self.in_place(&CODEX, Some(place), &format!("codex resume {id}"), &add)
+                let resume = format!("codex resume {id}");
+                self.in_place(&CODEX, self.codex_place(), &resume, &add)
             }
-            TranscriptForm::CopilotCli => {
-                let add = format!("copilot mcp add trimtab -- {mcp}");
-                let place = format!("{}/{id}/events.jsonl", COPILOT_CLI.shown());
-                let resume = format!("copilot --resume={id}");
-                self.in_place(&COPILOT_CLI, Some(place), &resume, &add)
-            }
-            TranscriptForm::GeminiCli => {
-                let add = format!("gemini mcp add trimtab {mcp}");
-                // The name of the file ends with the first part of the id.
-                let start = self.raw_id().split('-').next().unwrap_or_default();
-                let place = found(&GEMINI_CLI, &format!("session-*{start}.json*"));
-                let resume = format!("gemini --resume {id}");
-                self.in_place(&GEMINI_CLI, Some(place), &resume, &add)
-            }
-            TranscriptForm::OpenCode => self.by_import(&id),
             _ => Vec::new(),
         }
-    }
-
-    /// The steps for opencode, which keeps sessions in a database. An import does not remove
-    /// messages of an existing session, so the session must be deleted first.
-    fn by_import(&self, id: &str) -> Vec<String> {
-        let output = shell(&self.output.display().to_string());
-        let mut command = vec!["trimtab".to_owned()];
-        command.extend(self.mcp_args());
-        let mcp = json!({"mcp": {"trimtab": {"type": "local", "command": command}}});
-        let resume = format!("opencode --session {id}");
-        let with_tool = format!("OPENCODE_CONFIG_CONTENT={}", shell(&mcp.to_string()));
-        vec![
-            format!("load it: opencode session delete {id} && opencode import {output}"),
-            format!("resume:  {resume}"),
-            format!("or, with a tool that reads the refs: {with_tool} {resume}"),
-        ]
     }
 
     /// The steps for a client that reads its log file. `place` is the path of that file for a
@@ -126,10 +94,6 @@ impl CompactedFile<'_> {
         })
     }
 
-    fn raw_id(&self) -> &str {
-        self.id.unwrap_or_default()
-    }
-
     /// The path at which Claude Code looks for the log: in a folder named after the project's path.
     fn claude_place(&self, project: &str) -> Option<String> {
         // Claude Code names the folder after the project's path with all other characters
@@ -137,6 +101,12 @@ impl CompactedFile<'_> {
         let folder = project.replace(|one: char| !one.is_ascii_alphanumeric(), "-");
         let file = format!("{}.jsonl", self.id?);
         Some(format!("{}/{folder}/{}", CLAUDE_CODE.shown(), shell(&file)))
+    }
+
+    /// A shell expression for the log of Codex, whose name ends with the id of the session.
+    fn codex_place(&self) -> Option<String> {
+        let name = shell(&format!("*{}.jsonl", self.id?));
+        Some(format!("\"$(find {} -name {name})\"", CODEX.shown()))
     }
 
     fn mcp_args(&self) -> Vec<String> {
@@ -156,11 +126,6 @@ impl CompactedFile<'_> {
         let args: Vec<String> = args.collect();
         format!("trimtab {}", args.join(" "))
     }
-}
-
-/// A shell expression for the only log of `client` whose file name matches `pattern`.
-fn found(client: &ClientLogs, pattern: &str) -> String {
-    format!("\"$(find {} -name {})\"", client.shown(), shell(pattern))
 }
 
 /// The command that reads a ref, for a model without the retrieval tools.

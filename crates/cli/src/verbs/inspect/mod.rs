@@ -57,8 +57,8 @@ pub const ABOUT: &str = "\
 Show what fills the window of a recorded conversation, and its faults.
 
 Reads Chat Completions messages (a JSON document, one conversation per line, or one message per \
-line), Messages requests, Responses input, ATIF trajectories, and the session logs of Claude Code, \
-Codex, Copilot CLI, Gemini CLI and opencode. The form is detected from the content.
+line), Messages requests, Responses input, the session logs of Claude Code and Codex, and exports \
+of opencode. The form is detected from the content.
 
 Token counts are estimates. Message positions start at 0, in the order in which a provider \
 receives them: the system prompt, if present, is message 0.";

@@ -8,10 +8,7 @@ use super::made::Happened;
 pub(super) type Spelled = fn(usize, &Happened) -> Vec<Value>;
 
 /// The calls of an answer: id and output.
-pub(super) fn calls(
-    at: usize,
-    calls: &[Option<(String, bool)>],
-) -> Vec<(String, Option<&(String, bool)>)> {
+fn calls(at: usize, calls: &[Option<(String, bool)>]) -> Vec<(String, Option<&(String, bool)>)> {
     let calls = calls.iter().enumerate();
     calls
         .map(|(number, output)| (format!("c{at}-{number}"), output.as_ref()))
@@ -48,7 +45,7 @@ pub(super) fn chat(at: usize, happened: &Happened) -> Vec<Value> {
     }
 }
 
-pub(super) fn parts(thought: Option<&String>, text: Option<&String>) -> Vec<Value> {
+fn parts(thought: Option<&String>, text: Option<&String>) -> Vec<Value> {
     let thought =
         thought.map(|text| json!({"type": "thinking", "thinking": text, "signature": "sealed"}));
     let text = text.map(|text| json!({"type": "text", "text": text}));

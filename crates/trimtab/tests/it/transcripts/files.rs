@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use trimtab::wire::transcript::TranscriptForm;
 
 use super::dialects::{Spelled, chat, messages, responses};
-use super::logs::{atif, claude_code, codex, copilot, gemini, gemini_inside, opencode};
+use super::logs::{claude_code, codex};
 use super::made::Happened;
 
 /// A file in some form.
@@ -14,7 +14,7 @@ pub(super) struct File {
     pub(super) text: String,
 }
 
-pub(super) fn lines(head: &[Value], session: &[Happened], spelled: Spelled) -> String {
+fn lines(head: &[Value], session: &[Happened], spelled: Spelled) -> String {
     let all = head.iter().cloned().chain(
         session
             .iter()
@@ -25,7 +25,7 @@ pub(super) fn lines(head: &[Value], session: &[Happened], spelled: Spelled) -> S
     lines.join("\n") + "\n"
 }
 
-pub(super) fn listed(session: &[Happened], spelled: Spelled) -> Vec<Value> {
+fn listed(session: &[Happened], spelled: Spelled) -> Vec<Value> {
     session
         .iter()
         .enumerate()
@@ -33,17 +33,13 @@ pub(super) fn listed(session: &[Happened], spelled: Spelled) -> Vec<Value> {
         .collect()
 }
 
-pub(super) fn pretty(value: &Value) -> String {
+fn pretty(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap()
 }
 
 pub(super) fn files(session: &[Happened]) -> Vec<File> {
     let file = |form, text: String| File { form, text };
     let meta = json!({"type": "session_meta", "payload": {"id": "r", "base_instructions": {"text": "rules"}}});
-    let start = json!({"type": "session.start", "data": {"sessionId": "s"}, "id": "0"});
-    let system =
-        json!({"type": "system.message", "data": {"content": "rules"}, "id": "1", "parentId": "0"});
-    let kind = json!({"sessionId": "s", "projectHash": "h", "kind": "main"});
     let rules = json!({"role": "system", "content": "rules"});
     vec![
         file(TranscriptForm::Chat, lines(&[rules], session, chat)),
@@ -76,35 +72,5 @@ pub(super) fn files(session: &[Happened]) -> Vec<File> {
             ),
         ),
         file(TranscriptForm::Codex, lines(&[meta], session, codex)),
-        file(
-            TranscriptForm::CopilotCli,
-            lines(&[start, system], session, copilot),
-        ),
-        file(
-            TranscriptForm::GeminiCli,
-            lines(std::slice::from_ref(&kind), session, gemini),
-        ),
-        file(
-            TranscriptForm::GeminiCli,
-            lines(&[kind], session, gemini_inside),
-        ),
-        file(
-            TranscriptForm::GeminiCli,
-            pretty(
-                &json!({"sessionId": "s", "projectHash": "h", "messages": listed(session, gemini)}),
-            ),
-        ),
-        file(
-            TranscriptForm::OpenCode,
-            pretty(&json!({"info": {"id": "s"}, "messages": listed(session, opencode)})),
-        ),
-        file(
-            TranscriptForm::Atif,
-            pretty(&trajectory(&listed(session, atif))),
-        ),
     ]
-}
-
-fn trajectory(steps: &[Value]) -> Value {
-    json!({"schema_version": "ATIF-v1.4", "session_id": "s", "steps": steps})
 }

@@ -20,7 +20,7 @@ use trimtab::request::sent_messages;
 use trimtab::wire::transcript::{Conversation, TranscriptForm, TranscriptReader, write};
 use trimtab_testkit::cases;
 
-use files::{File, files, pretty};
+use files::{File, files};
 use made::{Happened, session};
 
 fn read(text: &[u8]) -> Conversation {
@@ -254,29 +254,6 @@ fn lines_that_are_not_touched_stay_word_for_word() {
         assert!(!kept_lines(&file.text, &written).is_empty(), "{written}");
         assert!(!written.contains("xxxxx"), "{written}");
     }
-}
-
-#[test]
-fn an_output_of_ours_stands_with_its_call() {
-    let call =
-        |id: &str, state: Value| json!({"type": "tool", "callID": id, "tool": "f", "state": state});
-    let info = |role: &str, id: &str| json!({"role": role, "id": id, "sessionID": "s"});
-    let open = json!({"status": "running", "input": {}});
-    let file = json!({"info": {"id": "s"}, "messages": [
-        {"info": info("user", "1"), "parts": [{"type": "text", "text": "go"}]},
-        {"info": info("assistant", "2"), "parts": [call("c1", open)]},
-        {"info": info("user", "3"), "parts": [{"type": "text", "text": "stop"}]},
-    ]});
-    let text = pretty(&file);
-    check(
-        &File {
-            form: TranscriptForm::OpenCode,
-            text,
-        },
-        false,
-        false,
-    )
-    .unwrap();
 }
 
 #[test]

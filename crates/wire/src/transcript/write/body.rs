@@ -1,4 +1,4 @@
-//! Conversations that are one JSON value each: spliced request bodies, and session exports.
+//! Conversations that are one JSON value each: spliced request bodies.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,9 +6,9 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use trimtab_model::Dialect;
 
+use super::WriteError;
 use super::patch::JsonPatch;
-use super::{WriteError, atif, elements, opencode};
-use crate::json::{self, JsonFields, JsonType, type_of};
+use crate::json::{self, JsonType, type_of};
 use crate::scan::BodyScan;
 use crate::splice::{BodyChange, SentMessage, changes, splice};
 use crate::transcript::form::{BATCH_FIELDS, holds_conversation};
@@ -50,15 +50,12 @@ fn conversation(
     sent: &[SentMessage],
     line: u64,
 ) -> Result<Vec<u8>, WriteError> {
+    if !read.form.is_written() {
+        return Err(WriteError::Form { form: read.form });
+    }
     let spelling = |why: String| WriteError::Spelling { line, why };
     let value: &RawValue =
         serde_json::from_str(text).map_err(|error| spelling(error.to_string()))?;
-    if read.form == TranscriptForm::Atif {
-        return trajectory(text, value, sent).ok_or_else(|| spelling("no steps".to_owned()));
-    }
-    if read.form == TranscriptForm::OpenCode {
-        return session(text, value, sent).ok_or_else(|| spelling("no messages".to_owned()));
-    }
     if type_of(value) == JsonType::List {
         let field = if read.form == TranscriptForm::Responses {
             "input"
@@ -88,28 +85,6 @@ fn body_of(value: &RawValue) -> Option<&RawValue> {
     }
     let mut inner = BATCH_FIELDS.iter().filter_map(|name| fields.get(name));
     inner.find(|raw| json::fields(raw).as_ref().is_some_and(holds_conversation))
-}
-
-fn session(text: &str, value: &RawValue, sent: &[SentMessage]) -> Option<Vec<u8>> {
-    let fields = json::fields(value)?;
-    let list = fields.get("messages")?;
-    let entries: Vec<JsonFields<'_>> = json::parse(list)?;
-    let read = crate::transcript::opencode::read(&fields, &entries)?;
-    let (reads, windows) = ([read], [sent.to_vec()]);
-    let mut pen = opencode::OpenCodeWriter::default();
-    Some(elements::write(text, list, &reads, &windows, &mut pen))
-}
-
-fn trajectory(text: &str, value: &RawValue, sent: &[SentMessage]) -> Option<Vec<u8>> {
-    let fields = json::fields(value)?;
-    let reads = [crate::transcript::atif::read(&fields)?];
-    let (list, windows) = (fields.get("steps")?, [sent.to_vec()]);
-    let written = elements::write(text, list, &reads, &windows, &mut atif::AtifWriter);
-    // An unchanged trajectory keeps its numbers, even if they have gaps.
-    if written == text.as_bytes() {
-        return Some(written);
-    }
-    Some(atif::renumbered(std::str::from_utf8(&written).ok()?)?.into_bytes())
 }
 
 /// Splices the new window into a request body.

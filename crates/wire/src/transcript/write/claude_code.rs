@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::value::RawValue;
 use trimtab_model::{Message, MessageKind, Output, Part, Role};
 
-use super::form_writer::{CallNames, FormWriter, NewMessage, name, output_of};
+use super::form_writer::{FormWriter, NewMessage, name, output_of};
 use super::patch::{JsonPatch, copied};
 use crate::json::{self, JsonFields, array, quoted};
 use crate::messages::write_part;
@@ -60,12 +60,12 @@ impl FormWriter for ClaudeCodeWriter {
         Some(patch.end())
     }
 
-    fn write(&mut self, run: &[NewMessage<'_>], _: &CallNames<'_>) -> Vec<String> {
-        run.iter().map(|new| self.line(new)).collect()
+    fn write(&mut self, new: &NewMessage<'_>) -> Vec<String> {
+        vec![self.line(new)]
     }
 
-    fn links(&self) -> Option<(&'static str, &'static str)> {
-        Some(("uuid", "parentUuid"))
+    fn has_links(&self) -> bool {
+        true
     }
 }
 

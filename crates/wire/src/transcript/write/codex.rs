@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 use trimtab_model::{Message, Output, Part, RawJson, Role};
 
-use super::form_writer::{CallNames, FormWriter, NewMessage, name, output_of};
+use super::form_writer::{FormWriter, NewMessage, name, output_of};
 use super::patch::{JsonPatch, copied};
 use crate::json::{self, JsonFields, quoted, type_of};
 use crate::responses::{write_input, write_instructions};
@@ -26,8 +26,8 @@ impl FormWriter for CodexWriter {
         Some(patch.end())
     }
 
-    fn write(&mut self, run: &[NewMessage<'_>], _: &CallNames<'_>) -> Vec<String> {
-        run.iter().flat_map(lines).collect()
+    fn write(&mut self, new: &NewMessage<'_>) -> Vec<String> {
+        lines(new)
     }
 }
 

@@ -1,10 +1,8 @@
 //! The trait of the writers, one per form.
 
-use std::collections::HashMap;
+use trimtab_model::{Message, Output};
 
-use trimtab_model::{Call, Message, Output, RawJson, Role};
-
-use crate::json::{JsonFields, ObjectWriter};
+use crate::json::JsonFields;
 
 /// A message that must be written, because it is ours or because it changed.
 pub(super) struct NewMessage<'a> {
@@ -12,13 +10,8 @@ pub(super) struct NewMessage<'a> {
     pub(super) message: &'a Message,
     /// Its original units; empty if it is ours.
     pub(super) units: Vec<&'a str>,
-    /// A unit of the same conversation, whose session fields also apply to new units. New units are
-    /// inserted before it, unless `is_last`.
+    /// A unit of the same conversation, whose session fields also apply to new units.
     pub(super) near: Option<&'a str>,
-    /// True if no remaining unit follows.
-    pub(super) is_last: bool,
-    /// True if it was at another position in the file.
-    pub(super) has_moved: bool,
     /// Its position in the new window, which is unique.
     pub(super) number: usize,
     /// The number of messages behind it in the new window.
@@ -38,40 +31,18 @@ impl<'a> NewMessage<'a> {
     }
 }
 
-/// The names of called tools, by call id.
-pub(super) type CallNames<'a> = HashMap<&'a str, &'a str>;
-
 /// Writes units of one form.
 pub(super) trait FormWriter {
     /// The unit with other contents of outputs; none if it must be rewritten.
     fn show(&self, unit: &str, outputs: &[&Output]) -> Option<String>;
 
-    /// New units for consecutive messages.
-    fn write(&mut self, run: &[NewMessage<'_>], names: &CallNames<'_>) -> Vec<String>;
+    /// New units for a message.
+    fn write(&mut self, new: &NewMessage<'_>) -> Vec<String>;
 
-    /// True if outputs are stored with their calls, so that they are written together.
-    fn joins_outputs(&self) -> bool {
+    /// True if each unit names the one before it.
+    fn has_links(&self) -> bool {
         false
     }
-
-    /// The fields that link a unit to its parent: its id and the parent's id.
-    fn links(&self) -> Option<(&'static str, &'static str)> {
-        None
-    }
-}
-
-/// The messages of a run except outputs, each with the outputs that follow it, for forms that store
-/// outputs with their calls.
-pub(super) fn with_outputs<'r, 'a>(
-    run: &'r [NewMessage<'a>],
-) -> impl Iterator<Item = (&'r NewMessage<'a>, Vec<&'a Output>)> {
-    let is_output = |new: &&NewMessage<'a>| new.message.role == Role::Tool;
-    let messages = run.iter().enumerate();
-    let messages = messages.filter(move |(_, new)| !is_output(new));
-    messages.map(move |(at, new)| {
-        let outputs = run.iter().skip(at + 1).take_while(is_output);
-        (new, outputs.flat_map(|new| new.message.outputs()).collect())
-    })
 }
 
 /// The output of the call that a field names.
@@ -83,14 +54,6 @@ pub(super) fn output_of<'o>(
     let id = fields.text(id)?;
     let mut outputs = outputs.iter().copied();
     outputs.find(|output| output.call_id == id)
-}
-
-/// The arguments of a call as JSON. Text that is not JSON becomes the field of an object.
-pub(super) fn arguments(call: &Call) -> String {
-    match RawJson::parse(&call.arguments) {
-        Ok(_) => call.arguments.trim().to_owned(),
-        Err(_) => ObjectWriter::new().text("arguments", &call.arguments).end(),
-    }
 }
 
 /// A deterministic id in the form of a UUID.

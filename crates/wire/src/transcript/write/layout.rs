@@ -1,10 +1,10 @@
 //! Decides which units of a file stay or go, and the positions of new ones.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use trimtab_model::{DisjointSets, Message, Output, Part, Role};
+use trimtab_model::{DisjointSets, Message, Output, Part};
 
-use super::form_writer::{CallNames, FormWriter, NewMessage};
+use super::form_writer::{FormWriter, NewMessage};
 use crate::splice::SentMessage;
 use crate::transcript::thread::ReadConversation;
 
@@ -73,7 +73,7 @@ pub(super) fn lay_out<'a>(
             laid.others.extend(units);
             continue;
         };
-        let plan = LayoutPlan::new(read, sent, pen.joins_outputs());
+        let plan = LayoutPlan::new(read, sent);
         let fates = plan.fates(unit, pen);
         for (before, texts) in plan.written(&fates, unit, pen) {
             laid.new.entry(before).or_default().extend(texts);
@@ -99,11 +99,11 @@ struct LayoutPlan<'a> {
     /// For each message, the first one with which it shares a unit.
     group: Vec<usize>,
     /// Groups that must be rewritten because something new is inside them.
-    broken: Vec<bool>,
+    broken: HashSet<usize>,
 }
 
 impl<'a> LayoutPlan<'a> {
-    fn new(read: &'a ReadConversation, sent: &'a [SentMessage], joins_outputs: bool) -> Self {
+    fn new(read: &'a ReadConversation, sent: &'a [SentMessage]) -> Self {
         let messages = read.conversation.messages.as_slice();
         let mut units = vec![Vec::new(); messages.len()];
         for origin in &read.origins {
@@ -121,49 +121,28 @@ impl<'a> LayoutPlan<'a> {
             stays: stays(messages.len(), sent),
             is_sent: is_sent(messages.len(), sent),
             group: groups(&units),
-            broken: vec![false; messages.len()],
+            broken: HashSet::new(),
             units,
         };
-        plan.find_broken(joins_outputs);
+        plan.broken = plan.broken();
         plan
     }
 
-    /// A group breaks if something is inserted between two messages of one unit, or if an output
-    /// must be written that shares a unit with its call.
-    fn find_broken(&mut self, joins_outputs: bool) {
+    /// The groups in which something is inserted between two messages of one unit.
+    fn broken(&self) -> HashSet<usize> {
         let pairs = self.units.windows(2).enumerate();
         let inside = pairs.filter_map(|(message, pair)| {
             let [one, two] = pair else { return None };
             let (place, next) = self.place(message).zip(self.place(message + 1))?;
             // Both messages come from one unit, but something is between them now.
-            (one.first() == two.first() && next != place + 1).then_some(message)
+            let is_broken = one.first() == two.first() && next != place + 1;
+            self.group.get(message).copied().filter(|_| is_broken)
         });
-        let mut broken: Vec<usize> = inside.collect();
-        let mut answer = None;
-        for entry in self.sent {
-            let stays = entry
-                .log_position
-                .filter(|from| self.place(*from).is_some());
-            if entry.message.role == Role::Assistant {
-                answer = stays;
-            } else if joins_outputs && entry.message.role == Role::Tool && stays.is_none() {
-                broken.extend(answer);
-            }
-        }
-        for message in broken {
-            self.break_group(message);
-        }
+        inside.collect()
     }
 
     fn place(&self, message: usize) -> Option<usize> {
         self.stays.get(message).copied().flatten()
-    }
-
-    fn break_group(&mut self, message: usize) {
-        let group = self.group.get(message).copied().unwrap_or(message);
-        if let Some(broken) = self.broken.get_mut(group) {
-            *broken = true;
-        }
     }
 
     fn fates(
@@ -209,7 +188,7 @@ impl<'a> LayoutPlan<'a> {
         if !members.iter().any(is_sent) {
             return ShownMessage::Removed;
         }
-        if self.broken.get(group) == Some(&true) {
+        if self.broken.contains(&group) {
             return ShownMessage::Rewritten;
         }
         let mut outputs = Vec::new();
@@ -237,10 +216,7 @@ impl<'a> LayoutPlan<'a> {
         unit: &impl Fn(usize) -> &'a str,
         pen: &mut dyn FormWriter,
     ) -> BTreeMap<usize, Vec<String>> {
-        let names = self.names();
         let mut runs: BTreeMap<usize, Vec<NewMessage<'a>>> = BTreeMap::new();
-        let joins_outputs = pen.joins_outputs();
-        let mut outputs = Vec::new();
         // The window is walked from its end, so that the unit before which a new message goes is
         // known.
         let mut before = END;
@@ -263,35 +239,17 @@ impl<'a> LayoutPlan<'a> {
                 message: &entry.message,
                 units: units.map(|at| unit(*at)).collect(),
                 near: last.map(unit),
-                is_last: before == END,
-                has_moved: entry.log_position.is_some() && stays.is_none(),
                 number,
                 behind: self.sent.len().saturating_sub(number + 1),
             };
-            // An output that is written with its call waits for it.
-            if joins_outputs && entry.message.role == Role::Tool {
-                outputs.push(new);
-            } else {
-                let run = runs.entry(before).or_default();
-                // Runs are collected in reverse, so the outputs come before the answer that they
-                // belong to.
-                run.append(&mut outputs);
-                run.push(new);
-            }
+            runs.entry(before).or_default().push(new);
         }
-        let mut written = BTreeMap::new();
-        for (at, mut run) in runs {
-            run.reverse();
-            written.insert(at, pen.write(&run, &names));
-        }
-        written
-    }
-
-    fn names(&self) -> CallNames<'a> {
-        let calls = self.sent.iter().flat_map(|entry| entry.message.calls());
-        calls
-            .map(|call| (call.id.as_str(), call.name.as_str()))
-            .collect()
+        let mut write = |run: Vec<NewMessage<'_>>| {
+            // Runs were collected in reverse.
+            let run = run.iter().rev();
+            run.flat_map(|new| pen.write(new)).collect()
+        };
+        runs.into_iter().map(|(at, run)| (at, write(run))).collect()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use trimtab_model::{Message, Output, RawJson, Role};
 
-use super::form_writer::{CallNames, FormWriter, NewMessage};
+use super::form_writer::{FormWriter, NewMessage};
 use crate::json::{ObjectWriter, array};
 use crate::transcript::TranscriptForm;
 use crate::{chat, messages, responses};
@@ -15,14 +15,8 @@ impl FormWriter for MessagePerLineWriter {
         None
     }
 
-    fn write(&mut self, run: &[NewMessage<'_>], _: &CallNames<'_>) -> Vec<String> {
-        let one = |new: &NewMessage<'_>| self.lines(new.message);
-        run.iter().flat_map(one).collect()
-    }
-}
-
-impl MessagePerLineWriter {
-    fn lines(&self, message: &Message) -> Vec<String> {
+    fn write(&mut self, new: &NewMessage<'_>) -> Vec<String> {
+        let message = new.message;
         let one = std::slice::from_ref(message);
         let written = match self.0 {
             TranscriptForm::Messages if message.role == Role::System => {

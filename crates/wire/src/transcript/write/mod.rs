@@ -3,19 +3,13 @@
 //! Unchanged messages keep their bytes, including unknown fields; messages that are not sent are
 //! removed; our own messages are written as user messages of that form.
 
-mod atif;
 mod body;
 mod claude_code;
 mod codex;
-mod copilot;
-mod elements;
 mod form_writer;
-mod gemini;
 mod layout;
 mod links;
 mod message_per_line;
-mod opencode;
-mod opencode_parts;
 mod patch;
 
 use std::collections::HashSet;
@@ -36,6 +30,12 @@ pub enum WriteError {
     /// The original cannot be read.
     #[error("{0}")]
     Read(#[from] ReadError),
+    /// Transcripts of this form are read, but not written.
+    #[error("files of this form are read, but not written: {form}")]
+    Form {
+        /// The form.
+        form: TranscriptForm,
+    },
     /// A conversation has a form that cannot be changed without loss.
     #[error("line {line} cannot be changed without loss: {why}")]
     Spelling {
@@ -76,23 +76,10 @@ pub fn write(original: &[u8], windows: &[Vec<SentMessage>]) -> Result<Vec<u8>, W
     let Some(reads) = reader.open()? else {
         return body::write(reader, original, windows);
     };
-    // A document that is not UTF-8 is not read.
-    let text = std::str::from_utf8(original).unwrap_or_default();
-    if let Some(list) = gemini::document(text) {
-        return Ok(elements::write(
-            text,
-            list,
-            &reads,
-            windows,
-            &mut gemini::GeminiWriter::default(),
-        ));
-    }
     let form = reads.first().map(|read| read.conversation.form);
     let mut pen: Box<dyn FormWriter> = match form {
         Some(TranscriptForm::ClaudeCode) => Box::<claude_code::ClaudeCodeWriter>::default(),
         Some(TranscriptForm::Codex) => Box::new(codex::CodexWriter),
-        Some(TranscriptForm::CopilotCli) => Box::<copilot::CopilotWriter>::default(),
-        Some(TranscriptForm::GeminiCli) => Box::<gemini::GeminiWriter>::default(),
         form => Box::new(message_per_line::MessagePerLineWriter(
             form.unwrap_or(TranscriptForm::Chat),
         )),
@@ -117,29 +104,27 @@ pub fn write(original: &[u8], windows: &[Vec<SentMessage>]) -> Result<Vec<u8>, W
             UnitFate::Kept => pieces.push(kept((*line).to_owned())),
             UnitFate::Shown(text) => pieces.push(kept(text + "\n")),
             UnitFate::Removed | UnitFate::Rewritten => {
-                gone.extend(
-                    pen.links()
-                        .and_then(|(name, _)| links::name_of(unit(number), name)),
-                );
+                if pen.has_links() {
+                    gone.extend(links::id_of(unit(number)));
+                }
             }
         }
     }
     put_new(&mut pieces, laid.new.get(&END));
-    if let Some(fields) = pen.links() {
-        gone.extend(links::missing_parents(&lines, fields));
+    if pen.has_links() {
+        gone.extend(links::missing_parents(&lines));
         // A rewritten unit may have kept its id.
         for piece in pieces.iter().filter(|piece| piece.is_new) {
-            if let Some(name) = links::name_of(&piece.text, fields.0) {
-                gone.remove(&name);
+            if let Some(id) = links::id_of(&piece.text) {
+                gone.remove(&id);
             }
         }
-        links::mend(&mut pieces, &gone, fields);
+        links::mend(&mut pieces, &gone);
     }
     Ok(joined(pieces))
 }
 
-/// A line, or nothing if it is broken: the reader has skipped it too, and some clients refuse a log
-/// with a broken line.
+/// A line, or nothing if it is broken: the reader has skipped it too.
 fn readable(line: &[u8]) -> &str {
     let text = std::str::from_utf8(line).unwrap_or_default();
     let json = text.trim_start_matches('\u{feff}').trim_ascii();

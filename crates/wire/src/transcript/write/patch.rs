@@ -31,11 +31,6 @@ impl<'a> JsonPatch<'a> {
         self.edits.is_empty()
     }
 
-    /// The number of replacements so far.
-    pub(super) fn len(&self) -> usize {
-        self.edits.len()
-    }
-
     pub(super) fn end(self) -> String {
         let bytes = self.edits.apply(self.text);
         String::from_utf8(bytes).unwrap_or_default()
@@ -44,15 +39,7 @@ impl<'a> JsonPatch<'a> {
 
 /// An object with some of the original fields of another one.
 pub(super) fn copied(fields: &JsonFields<'_>, take: impl Fn(&str) -> bool) -> ObjectWriter {
-    with_copied(ObjectWriter::new(), fields, take)
-}
-
-/// Adds some of the original fields of another object.
-pub(super) fn with_copied(
-    mut object: ObjectWriter,
-    fields: &JsonFields<'_>,
-    take: impl Fn(&str) -> bool,
-) -> ObjectWriter {
+    let mut object = ObjectWriter::new();
     for name in fields.names().filter(|name| take(name)) {
         if let Some(value) = fields.get(name) {
             object = object.raw(name, value.get());
