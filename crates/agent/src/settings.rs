@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use trimtab::request::may_bind_reasoning;
 use trimtab::session::{Limits, Setup};
 use trimtab_engine::compaction::keep_rules::KeepRule;
 use trimtab_engine::policy::Policy;
@@ -129,9 +130,10 @@ impl AgentSettings {
             cache_lifetime: self.cache_lifetime,
             tools: Measure::of_text(RawJson::of(&written).as_str()),
             retrieval,
-            // The reasoning of an unknown model may be bound.
-            bound_reasoning: known(&self.model.name)
-                .is_none_or(|known| known.rules.bound_reasoning),
+            bound_reasoning: may_bind_reasoning(
+                known(&self.model.name).map(|known| known.rules.bound_reasoning),
+                dialect,
+            ),
             ..Setup::new(policy)
         }
     }

@@ -349,9 +349,9 @@ impl State {
         }
         let bound = binds_reasoning(scan, self.model.1);
         self.session.set_bound_reasoning(bound)?;
-        let tools = scan.json(scan.request().tools);
+        let tools = scan.tools_in_prompt();
         if !tools.is_empty() {
-            self.session.set_tools(Measure::of_text(tools));
+            self.session.set_tools(Measure::of_text(&tools));
             let mut list = scan.request().tool_list.iter();
             let name = list.find_map(|tool| {
                 let name = scan.string(tool.name)?;

@@ -46,7 +46,7 @@ pub fn excess<M: Borrow<Message>>(
     if cutoff == 0 {
         return Vec::new();
     }
-    let mut left = outputs.count_from(from).saturating_sub(cutoff);
+    let mut left = outputs.places_from(from).count().saturating_sub(cutoff);
     let mut archived = Vec::new();
     // One more than needed shows whether the last message has further outputs, which must then all
     // stay.
@@ -159,7 +159,26 @@ fn stands_for_outputs(text: String) -> Message {
 
 #[cfg(test)]
 mod tests {
+    use trimtab_model::{CALLER, Call, RawJson};
+
     use super::*;
+
+    #[test]
+    fn outputs_for_programs_do_not_count() {
+        let mut by_program = Call::new("p", "read", "{}");
+        let caller = RawJson::parse(r#"{"type":"program","caller_id":"p"}"#).unwrap();
+        by_program.extra.push((CALLER.to_owned(), caller));
+        let calls = ["a", "b", "c"].map(|id| Call::new(id, "read", "{}"));
+        let mut log = Vec::new();
+        for call in [by_program].into_iter().chain(calls) {
+            let output = Message::output(call.id.as_str(), "x");
+            log.extend([Message::assistant("").with_call(call), output]);
+        }
+        let outputs = WindowOutputs::of(&log);
+        assert_eq!(excess(&outputs, 1, 0), [3, 5]);
+        // The output for the program is in front of this message.
+        assert_eq!(excess(&outputs, 1, 2), [3, 5]);
+    }
 
     #[test]
     fn the_oldest_visible_outputs_are_over() {

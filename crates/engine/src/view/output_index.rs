@@ -47,10 +47,6 @@ pub(crate) struct OutputIndex {
     outputs: Vec<IndexedOutput>,
     /// The sum of their tokens.
     pub(super) tokens: u64,
-    /// The number of outputs that are not observations.
-    pub(super) said_by_tools: usize,
-    /// The number of outputs that must be whole.
-    pub(super) whole: usize,
     pub(super) by_tool: HashMap<Arc<str>, ToolOutputs>,
     /// The outputs whose end may be cut off, by their characters.
     pub(super) by_chars: BTreeSet<(usize, PartPosition)>,
@@ -197,8 +193,6 @@ impl OutputIndex {
     fn insert(&mut self, output: &IndexedOutput) {
         work::step(1);
         self.tokens += output.tokens;
-        self.said_by_tools += usize::from(!output.is_observation);
-        self.whole += usize::from(output.is_whole);
         if output.chars > 0 {
             self.by_chars.insert((output.chars, output.place));
         }
@@ -216,8 +210,6 @@ impl OutputIndex {
     fn remove(&mut self, output: &IndexedOutput) {
         work::step(1);
         self.tokens -= output.tokens;
-        self.said_by_tools -= usize::from(!output.is_observation);
-        self.whole -= usize::from(output.is_whole);
         self.by_chars.remove(&(output.chars, output.place));
         if let Some(of_tool) = self.by_tool.get_mut(&output.tool) {
             of_tool.large.remove(&output.place);

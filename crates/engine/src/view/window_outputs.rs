@@ -79,19 +79,8 @@ impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
         named.collect()
     }
 
-    /// The number of outputs from message number `from` on, without observations and those that must
-    /// be whole.
-    pub(crate) fn count_from(&self, from: usize) -> usize {
-        // An agent that has outputs sends no observations, so all observations come before the
-        // outputs.
-        let count = |index: &OutputIndex| {
-            let said = index.outputs_from(from).len().min(index.said_by_tools);
-            said.saturating_sub(index.whole)
-        };
-        self.indexes().map(count).sum()
-    }
-
-    /// The positions of the same outputs, oldest first.
+    /// The positions of the outputs from message number `from` on, oldest first, without
+    /// observations and those that must be whole.
     pub(crate) fn places_from(&self, from: usize) -> impl Iterator<Item = PartPosition> {
         let outputs = self
             .indexes()

@@ -8,12 +8,23 @@ use trimtab_engine::view::tools::{ToolNames, is_retrieval};
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, RawJson};
 use trimtab_wire::catalogue::ModelRules;
+use trimtab_wire::json::pick;
 use trimtab_wire::scan::BodyScan;
 
 /// The number of our tools.
 const OUR_TOOLS: usize = 2;
 /// The number of tools that Chat Completions and Responses accept.
 const MOST_TOOLS: usize = 128;
+
+/// The beginnings of the types of tools that the provider runs. A model of a search or research
+/// service may have no others.
+const RUN_BY_PROVIDER: [&str; 5] = [
+    "\"web_search",
+    "\"file_search",
+    "\"code_interpreter",
+    "\"image_generation",
+    "\"mcp\"",
+];
 
 /// The tools in one dialect.
 #[derive(Clone)]
@@ -48,7 +59,8 @@ impl RetrievalOffer {
                 ..Self::default()
             };
         }
-        let is_agent = !scan.request().tool_list.is_empty();
+        let mut tools = scan.request().tool_list.iter();
+        let is_agent = tools.any(|tool| is_run_by_client(scan.json(tool.span)));
         if !is_agent && rules.no_chat_tools && scan.dialect() == Dialect::Chat {
             return Self::default();
         }
@@ -66,6 +78,11 @@ impl RetrievalOffer {
             from_start: is_agent,
         }
     }
+}
+
+fn is_run_by_client(tool: &str) -> bool {
+    let kind = pick(tool, ["type"]).map_or("", |[kind]| kind.unwrap_or_default());
+    !RUN_BY_PROVIDER.iter().any(|type_| kind.starts_with(type_))
 }
 
 /// True if the client has our tools from an MCP server. Clients put a prefix before such names.

@@ -24,6 +24,7 @@ pub(super) fn replay(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
     })?;
     let settings = ReplaySettings {
         dialect: setup.dialect,
+        bound_reasoning: setup.bound_reasoning,
         prices: setup.prices.unwrap_or(USUAL),
         tiers: setup.tiers,
         tools: setup.tools,

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use http::StatusCode;
+use trimtab::request::may_bind_reasoning;
 use trimtab::session::{Limits, Session, SessionError, Setup};
 use trimtab_model::Dialect;
 use trimtab_store::{SessionId, StagedStore, Store, Stream};
@@ -134,7 +135,7 @@ impl<'a> SessionAccess<'a> {
                 window: known.window,
                 ..Limits::default()
             };
-            setup.bound_reasoning = known.bound_reasoning.unwrap_or(true);
+            setup.bound_reasoning = may_bind_reasoning(known.bound_reasoning, setup.dialect);
             setup.prices = known.model.and_then(|model| model.prices);
             setup.calibration = models.calibration((&entry.upstream, &entry.model));
         }

@@ -181,5 +181,5 @@ fn prompt_tokens(dialect: Dialect, body: &[u8]) -> Option<u64> {
     // would be parsed for each of them.
     let messages = scan.messages(0).flatten();
     let messages: Measure = messages.map(|message| Measure::of(&message)).sum();
-    Some((messages + Measure::of_text(scan.json(scan.request().tools))).tokens())
+    Some((messages + Measure::of_text(&scan.tools_in_prompt())).tokens())
 }

@@ -53,7 +53,7 @@ pub(super) fn compressed(job: &PlanningJob) -> Option<String> {
     let scan = BodyScan::new(&job.body, job.dialect).ok()?;
     let (store, session, setup) = (&*job.opened.store, session(job, &scan)?, setup(job, &scan));
     let (mut changes, mut hashes, mut saved) = (Vec::new(), Vec::new(), Measure::default());
-    let mut before = Measure::of_text(scan.json(scan.request().tools));
+    let mut before = Measure::of_text(&scan.tools_in_prompt());
     for (message, came) in scan.messages(0).enumerate() {
         let came = came?;
         before += Measure::of(&came);

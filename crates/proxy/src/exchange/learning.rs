@@ -36,13 +36,15 @@ fn learn_from(managed: &Arc<ManagedRequest>, window: u64, observed: &ObservedAns
                 // model counts.
                 return Ok(None);
             }
-            branch.session().record(usage)?;
-            let models = &managed.job.shared.models;
-            let calibration = branch.session().calibration();
-            // Calibration is kept per model, so that the next conversation starts with good
-            // estimates. If the provider may have removed outputs, the figures are about less than
-            // was sent.
-            if !asks_for(managed, b"\"clear_tool_uses") {
+            // If the provider may have removed outputs, the figures are about less than was sent.
+            if asks_for(managed, b"\"clear_tool_uses") {
+                branch.session().record_of_shortened(usage)?;
+            } else {
+                branch.session().record(usage)?;
+                let calibration = branch.session().calibration();
+                // Calibration is kept per model, so that the next conversation starts with good
+                // estimates.
+                let models = &managed.job.shared.models;
                 learned |= models.keep_calibration(managed.model_key(), calibration);
             }
         }

@@ -75,7 +75,10 @@ impl Exchange {
                 if fault != ReasoningFault::UnknownSetting {
                     branch.session().reasoning_was_refused()?;
                 }
-                branch.compose(scan, &options)
+                let outgoing = branch.compose(scan, &options)?;
+                // Removed reasoning must not come back after a crash.
+                branch.flush()?;
+                Ok(outgoing)
             })
         });
         let Ok(Ok(outgoing)) = planning.await else {

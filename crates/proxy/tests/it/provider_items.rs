@@ -332,3 +332,39 @@ async fn signed_compaction_block_stays_first_and_alone() {
         }
     }
 }
+
+/// A hundred tools of which the model sees nothing before it looks for them.
+fn deferred_tools(dialect: Dialect) -> Vec<Value> {
+    let tool = |at: usize| {
+        let (name, about) = (format!("far_{at}"), lines(30));
+        match dialect {
+            Dialect::Responses => json!({"type": "function", "name": name, "description": about,
+                "parameters": {"type": "object"}, "defer_loading": true}),
+            _ => json!({"name": name, "description": about, "input_schema": {"type": "object"},
+                "defer_loading": true}),
+        }
+    };
+    let tools: Vec<Value> = (0..100).map(tool).collect();
+    if dialect == Dialect::Messages {
+        return tools;
+    }
+    let (alone, together) = tools.split_at(50);
+    let namespace = json!({"type": "namespace", "name": "hub", "description": "more tools",
+        "tools": together});
+    [alone, &[namespace]].concat()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deferred_tools_take_no_room() {
+    for dialect in [Dialect::Responses, Dialect::Messages] {
+        for preset in presets() {
+            let mut talk = Talk::new(dialect, "go");
+            for round in 0..4 {
+                talk.round(&format!("read_{round}"), &lines(60));
+            }
+            let came = talk.entries.clone();
+            let sent = bodies(talk, preset, 0, deferred_tools(dialect)).await;
+            assert_eq!(entries(&sent[0]), &came, "{preset} {dialect:?}");
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use trimtab_engine::policy::PRESETS;
-use trimtab_model::{Dialect, MESSAGES_BLOCKS, RESPONSES_ITEMS};
+use trimtab_model::{CHAT_PARTS, Dialect, MESSAGES_BLOCKS, RESPONSES_ITEMS};
 use trimtab_testkit::script::ScriptedReply;
 use trimtab_testkit::upstream::{ReplySource, Upstream, UpstreamOptions};
 
@@ -150,6 +150,24 @@ fn items() -> Vec<Value> {
     ]
 }
 
+/// The messages of a Chat Completions request with every type of part and call.
+fn chat() -> Vec<Value> {
+    vec![
+        json!({"role": "user", "content": [{"type": "text", "text": "go"},
+            {"type": "image_url", "image_url": {"url": "u", "detail": "low"}},
+            {"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav"}},
+            {"type": "file", "file": {"file_id": "f"}},
+            {"type": "part_of_next_year", "value": 7.50}]}),
+        json!({"role": "assistant", "content": null, "tool_calls": [
+            {"type": "function", "id": "c1", "function": {"name": "f", "arguments": "{}"}},
+            {"type": "custom", "id": "c2", "custom": {"name": "g", "input": "i"}}]}),
+        json!({"role": "tool", "tool_call_id": "c1", "content": "a"}),
+        json!({"role": "tool", "tool_call_id": "c2", "content": [{"type": "text", "text": "b"}]}),
+        json!({"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]}),
+        json!({"role": "user", "content": "and now?"}),
+    ]
+}
+
 /// Types that a request of the test cannot have: signed reasoning needs a provider that signed it,
 /// and some steer the request.
 const ABSENT: [&str; 4] = [
@@ -161,8 +179,8 @@ const ABSENT: [&str; 4] = [
 
 #[test]
 fn requests_have_every_type_that_we_know() {
-    let all = json!([messages(), items()]).to_string();
-    for (type_name, _) in [MESSAGES_BLOCKS, RESPONSES_ITEMS].concat() {
+    let all = json!([messages(), items(), chat()]).to_string();
+    for (type_name, _) in [MESSAGES_BLOCKS, RESPONSES_ITEMS, CHAT_PARTS].concat() {
         let is_there = all.contains(&format!("\"type\":\"{type_name}\""));
         assert!(is_there || ABSENT.contains(&type_name), "{type_name}");
     }
@@ -180,6 +198,7 @@ async fn every_type_passes_byte_for_byte() {
             Dialect::Responses,
             json!({"model": "m", "store": false, "input": items()}),
         ),
+        (Dialect::Chat, json!({"model": "m", "messages": chat()})),
     ];
     for preset in PRESETS.iter().map(|preset| preset.name) {
         let source = ReplySource::with(|_| ScriptedReply::text("read"));

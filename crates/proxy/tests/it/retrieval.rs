@@ -321,6 +321,13 @@ async fn retrieval_tools_are_offered_to_agents_at_once_and_to_others_with_a_ref(
         post(&base, path(dialect), &[], talk.body()).await;
         assert_eq!((tools(at), tools(at + 1)), offered);
     }
+    // A model that only the provider's own tools are for may not know calls of others.
+    let mut search = Talk::new(dialect, "search");
+    search.has_tools = false;
+    let mut value: Value = serde_json::from_str(&search.body()).unwrap();
+    value["tools"] = json!([{"type": "web_search_20250305", "name": "web_search"}]);
+    post(&base, path(dialect), &[], value.to_string()).await;
+    assert_eq!(tools(4), 1);
     // A client that has our MCP server needs no second pair.
     let mut own = Talk::new(dialect, "own");
     own.round("c1", &lines(5_000));
@@ -329,7 +336,7 @@ async fn retrieval_tools_are_offered_to_agents_at_once_and_to_others_with_a_ref(
         json!({"name": "mcp__trimtab__tool_output_cache", "input_schema": {"type": "object"}}),
     );
     post(&base, path(dialect), &[], value.to_string()).await;
-    assert_eq!(tools(4), 2);
+    assert_eq!(tools(5), 2);
     running
         .reload(ProxyConfig {
             retrieval: false,
@@ -337,5 +344,5 @@ async fn retrieval_tools_are_offered_to_agents_at_once_and_to_others_with_a_ref(
         })
         .unwrap();
     post(&base, path(dialect), &[], own.body()).await;
-    assert_eq!(tools(5), 1);
+    assert_eq!(tools(6), 1);
 }

@@ -35,9 +35,9 @@ pub(super) fn judge(
         let refusal = match (verdict, messages) {
             (SealVerdict::Valid, _) => continue,
             (SealVerdict::Moved, _) if drops || !binds => continue,
-            (SealVerdict::Moved, true) => moved(claim, has_beta),
+            (SealVerdict::Moved, _) => moved(claim, has_beta),
             (SealVerdict::Forged, true) => forged(claim),
-            (SealVerdict::Moved | SealVerdict::Forged, false) => unverified(claim),
+            (SealVerdict::Forged, false) => unverified(claim),
         };
         let rule = format!("the seal of {} does not fit", claim.path);
         broken.push(BrokenRule::new(rule, refusal));

@@ -24,7 +24,7 @@ impl Count {
     pub(super) fn prompt(self, scan: &BodyScan<'_>) -> u64 {
         let messages = (0..scan.len()).filter_map(|at| scan.message(at));
         let mut sum: Measure = messages.map(|message| Measure::of(&message)).sum();
-        sum += Measure::of_text(scan.json(scan.request().tools));
+        sum += Measure::of_text(&scan.tools_in_prompt());
         self.tokens(&sum)
     }
 

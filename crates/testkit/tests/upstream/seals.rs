@@ -62,8 +62,17 @@ async fn a_changed_prefix_is_refused() {
          requires the `thinking-binding-controls-2026-08-01` value in the `anthropic-beta` \
          header."
     );
-    let (_upstream, client, mut talk) = self::talk(Dialect::Responses, true).await;
+}
+
+#[tokio::test]
+async fn reasoning_of_responses_is_bound_to_nothing_but_must_be_whole() {
+    let (_upstream, client, mut talk) = talk(Dialect::Responses, true).await;
     *first_output(&mut talk) = json!("[trimmed]");
+    let got = client.post(Dialect::Responses, &talk.body).await;
+    assert_eq!(got.status, 200, "{}", got.message());
+    let mut items = talk.list().iter_mut();
+    let reasoning = items.find(|item| item["type"] == "reasoning").unwrap();
+    reasoning["encrypted_content"] = json!("damaged");
     let got = client.post(Dialect::Responses, &talk.body).await;
     assert_eq!(got.json()["error"]["code"], "invalid_encrypted_content");
     assert!(got.message().ends_with("could not be verified."));

@@ -116,13 +116,18 @@ pub fn is_stale_reasoning(error: &[u8]) -> bool {
     memmem::find(error, b"bound to a different conversation").is_some()
 }
 
+/// Whether a model may bind its reasoning to everything before it, where only `known` is known of
+/// it. An unknown model may do so in Messages; no other API has models that do.
+pub fn may_bind_reasoning(known: Option<bool>, dialect: Dialect) -> bool {
+    known.unwrap_or(dialect == Dialect::Messages)
+}
+
 /// True if an edit of this request must also remove the signed reasoning behind it. `known` says
-/// whether its model binds reasoning to everything before it. A model that is not known may do so
-/// in Messages; no other API has models that do.
+/// whether its model binds reasoning to everything before it.
 pub fn binds_reasoning(scan: &BodyScan<'_>, known: Option<bool>) -> bool {
     let thinking = scan.json(scan.request().thinking);
     let mode = pick(thinking, ["type"]).and_then(|[mode]| mode);
     // No model that binds its reasoning has this mode, and the models that have it reject a tool
     // loop without its reasoning.
-    mode != Some("\"enabled\"") && known.unwrap_or(scan.dialect() == Dialect::Messages)
+    mode != Some("\"enabled\"") && may_bind_reasoning(known, scan.dialect())
 }

@@ -203,12 +203,20 @@ impl Session {
 
     /// Learns from the usage reported for the last window that `ready` returned.
     pub fn record(&mut self, usage: &Usage) -> Result<(), SessionError> {
+        if let Some(window) = self.calls.sent_measure
+            && !self.setup.counts_as_we_do
+        {
+            self.calibrate(usage.prompt(), window);
+        }
+        self.record_of_shortened(usage)
+    }
+
+    /// The same for a prompt of which the provider may have removed a part: its size does not say
+    /// how the model counts.
+    pub fn record_of_shortened(&mut self, usage: &Usage) -> Result<(), SessionError> {
         let Some(window) = self.calls.sent_measure.take() else {
             return Ok(());
         };
-        if !self.setup.counts_as_we_do {
-            self.calibrate(usage.prompt(), window);
-        }
         self.calls.usage = Some((*usage, window));
         self.calls.recoveries = 0;
         self.calls.lowered_reserve = None;

@@ -163,7 +163,7 @@ impl Snapshot {
         };
         families(name)
             .chain(families(&bare))
-            .filter(|family| is_telling(family) && !is_older_version(family, &bare))
+            .filter(|family| is_telling(family) && !is_older_version(family, name))
             .find_map(known)
     }
 }
@@ -177,8 +177,9 @@ fn is_telling(name: &str) -> bool {
 /// True if `name` continues the version in `family`: `claude-opus-5` is no family of
 /// `claude-opus-5-9`. Only Claude's versions are written with a hyphen.
 fn is_older_version(family: &str, name: &str) -> bool {
+    let (family, name) = (bare(family), bare(name));
     let rest = name
-        .strip_prefix(family)
+        .strip_prefix(family.as_str())
         .and_then(|rest| rest.strip_prefix('-'));
     let next = rest
         .and_then(|rest| rest.split('-').next())

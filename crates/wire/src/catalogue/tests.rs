@@ -43,6 +43,16 @@ fn names_lead_to_models() {
         ("claude-opus-6", "claude-opus-5-5", ModelMatch::Assumed),
         ("claude-opus-5-9", "claude-opus-5-5", ModelMatch::Assumed),
         (
+            "us.anthropic.claude-opus-5-9",
+            "claude-opus-5-5",
+            ModelMatch::Assumed,
+        ),
+        (
+            "anthropic/claude-opus-5-9",
+            "claude-opus-5-5",
+            ModelMatch::Assumed,
+        ),
+        (
             "us.anthropic.claude-sonnet-7-v1:0",
             "claude-sonnet-5-5",
             ModelMatch::Assumed,

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use memchr::memmem;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use trimtab_model::{Dialect, Message, Role, Treatment, treatment};
 
@@ -37,6 +39,20 @@ impl<'a> BodyScan<'a> {
     /// The text at `span`, if that is a string.
     pub fn string(&self, span: Span) -> Option<Cow<'a, str>> {
         unquoted(span.of(self.text))
+    }
+
+    /// The tool definitions that the model reads with every request. It reads a deferred one only
+    /// where the conversation loads it.
+    pub fn tools_in_prompt(&self) -> Cow<'a, str> {
+        let all = self.json(self.request.tools);
+        if memmem::find(all.as_bytes(), b"\"defer_loading\"").is_none() {
+            return Cow::Borrowed(all);
+        }
+        let Ok(mut tools) = serde_json::from_str::<Vec<Value>>(all) else {
+            return Cow::Borrowed(all);
+        };
+        remove_deferred(&mut tools);
+        Cow::Owned(Value::Array(tools).to_string())
     }
 
     /// The name of the model.
@@ -289,4 +305,13 @@ impl<'a> BodyScan<'a> {
     pub(crate) fn size(&self) -> usize {
         self.tables.size()
     }
+}
+
+fn remove_deferred(tools: &mut Vec<Value>) {
+    tools.retain(|tool| tool.get("defer_loading") != Some(&Value::Bool(true)));
+    // A namespace of Responses has definitions of its own.
+    let inner = tools.iter_mut().filter_map(|tool| tool.get_mut("tools"));
+    inner
+        .filter_map(Value::as_array_mut)
+        .for_each(remove_deferred);
 }

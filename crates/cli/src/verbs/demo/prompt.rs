@@ -47,7 +47,7 @@ impl DemoPrompt {
         let scan = BodyScan::new(body, Dialect::Messages).map_err(|error| error.to_string())?;
         let messages: Vec<Message> = (0..scan.len()).filter_map(|at| scan.message(at)).collect();
         let mut measure: Measure = messages.iter().map(Measure::of).sum();
-        measure += Measure::of_text(scan.json(scan.request().tools));
+        measure += Measure::of_text(&scan.tools_in_prompt());
         let tools = scan.request().tool_list.iter();
         let tools = tools.filter_map(|tool| scan.string(tool.name));
         Ok(Self {

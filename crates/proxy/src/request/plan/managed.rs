@@ -228,7 +228,7 @@ impl ManagedRequest {
         };
         // Before the search, which may extend a branch by what is sent only now.
         let lifetime = setup.cache_lifetime.unwrap_or(CACHE_LIFETIME);
-        let tools = scan.json(scan.request().tools);
+        let tools = scan.tools_in_prompt();
         let tools = fingerprint_of(tools.as_bytes(), self.job.opened.keys.fingerprint_key());
         let recently = branches.sent_within(lifetime, chain, tools);
         self.branch =
@@ -279,8 +279,8 @@ impl ManagedRequest {
             .session()
             .set_bound_reasoning(self.options.reasoning.bound)?;
         branch.note_idle_time();
-        let tools = scan.json(scan.request().tools);
-        branch.set_tools(tools, self.job.opened.keys.fingerprint_key());
+        let tools = scan.tools_in_prompt();
+        branch.set_tools(&tools, self.job.opened.keys.fingerprint_key());
         branch.budget_first_ref(self.options.tools);
         Ok(branch.budget_refs_of_log(&self.options)?)
     }
