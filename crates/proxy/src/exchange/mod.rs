@@ -320,7 +320,7 @@ impl Exchange {
         body: impl FnOnce(Bytes) -> ProxyBody,
     ) -> Result<Request<ProxyBody>, UpstreamFailure> {
         let edited = self.edited();
-        let drops = edited.is_some() && self.outgoing.drops_stale_reasoning;
+        let drops = edited.is_some() && self.options.reasoning.may_drop;
         let bytes = edited.unwrap_or(&self.received_body).clone();
         self.managed
             .upstream_request(body(bytes), edited.is_some(), drops)

@@ -47,7 +47,7 @@ impl Exchange {
     /// provider does not know is ours.
     fn can_plan_for(&self, fault: ReasoningFault) -> bool {
         let is_setting = fault == ReasoningFault::UnknownSetting;
-        !self.is_replanned && (!is_setting || self.outgoing.drops_stale_reasoning)
+        !self.is_replanned && (!is_setting || self.options.reasoning.may_drop)
     }
 
     /// Learns the rule that the request broke, and plans it again. False if that fails.

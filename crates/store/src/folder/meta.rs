@@ -6,11 +6,9 @@ use rusqlite::{Connection, params};
 
 use super::rows::{self, signed};
 use super::schema::from_sqlite;
-use super::streams;
 use crate::refs::SessionSecret;
-use crate::{Error, Result, SessionId, Stream, digest};
+use crate::{Error, Result, digest};
 
-/// Tables that were added after the first release. Older versions ignore them.
 pub(super) const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS meta (
         name TEXT PRIMARY KEY,
@@ -26,63 +24,40 @@ pub(super) const TABLES: &str = "
 
 const SECRET: &str = "secret";
 const REMOVALS: &str = "removals";
-/// Earlier versions kept the secret in the first entry of this log.
-const FORMER_PLACE: &str = "trimtab-proxy/secret";
 
 /// True if the tables and the secret exist.
 pub(super) fn is_complete(db: &Connection) -> Result<bool> {
     Ok(has_tables(db)? && value(db, SECRET)?.is_some())
 }
 
-/// False for a store of an older version that could not be upgraded, for example on a full disk.
+/// False for a store that could not be completed, for example on a full disk.
 fn has_tables(db: &Connection) -> Result<bool> {
     let count = "SELECT count(*) FROM sqlite_schema WHERE name IN ('meta', 'leases')";
     let count = rows::query_one(db, count, [], |row| row.get::<_, i64>(0).map(Some))?;
     Ok(count == Some(2))
 }
 
-/// Creates missing tables and a missing secret. The secret of an older version is copied. A damaged
-/// secret is not replaced, because data may depend on it.
+/// Creates missing tables and a missing secret. A damaged secret is not replaced, because data may
+/// depend on it.
 pub(super) fn complete(db: &Connection) -> Result<()> {
     db.execute_batch(TABLES).map_err(from_sqlite)?;
     if value(db, SECRET)?.is_some() {
         return Ok(());
     }
-    let secret = match former_secret(db)? {
-        Some(secret) => secret,
-        None => *SessionSecret::random()?.as_bytes(),
-    };
-    set_secret(db, &secret)
+    set_secret(db, SessionSecret::random()?.as_bytes())
 }
 
 /// The secret, if the store has one.
 pub(super) fn secret(db: &Connection) -> Result<Option<[u8; 32]>> {
-    let kept = if has_tables(db)? {
-        value(db, SECRET)?
-    } else {
-        None
-    };
-    match kept {
-        Some(kept) => {
-            let secret = kept.try_into();
-            secret.map(Some).map_err(|_| Error::damaged("the secret"))
-        }
-        None => former_secret(db),
+    if !has_tables(db)? {
+        return Ok(None);
     }
+    let secret = value(db, SECRET)?.map(<[u8; 32]>::try_from).transpose();
+    secret.map_err(|_| Error::damaged("the secret"))
 }
 
 pub(super) fn set_secret(db: &Connection, secret: &[u8; 32]) -> Result<()> {
     set_value(db, SECRET, secret)
-}
-
-fn former_secret(db: &Connection) -> Result<Option<[u8; 32]>> {
-    let place = SessionId::known(FORMER_PLACE.to_owned());
-    let entries = streams::read(db, &place, Stream::Log, 0, 1)?;
-    let secret = entries.into_iter().next();
-    let secret = secret.map(<[u8; 32]>::try_from);
-    secret
-        .transpose()
-        .map_err(|_| Error::damaged("the secret of an older version"))
 }
 
 /// The removal counter.

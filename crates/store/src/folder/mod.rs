@@ -159,7 +159,7 @@ impl FolderStore {
         Err(Error::Vanished { path })
     }
 
-    /// Adds what stores of older versions lack.
+    /// Adds the secret and its tables where they are missing.
     fn complete(&self) -> Result<()> {
         if self.access == DatabaseAccess::Frozen || self.reading(|db| meta::is_complete(db))? {
             return Ok(());
@@ -363,7 +363,7 @@ impl Store for FolderStore {
         // The store may have been opened while the disk was full, without its secret.
         self.complete()?;
         let secret = self.reading(|db| meta::secret(db))?;
-        // Only a store of an older version on a read-only disk still has none.
+        // Only a store on a read-only disk may still have none.
         secret.ok_or(Error::ReadOnly)
     }
 

@@ -36,8 +36,6 @@ pub(crate) struct OutgoingBody {
     pub(crate) body: Option<Bytes>,
     /// True if the messages in it are not those of the client.
     pub(crate) has_new_window: bool,
-    /// True if it asks the provider to drop stale reasoning.
-    pub(crate) drops_stale_reasoning: bool,
     /// How many messages with reasoning the client sent, and how many of them are sent with it.
     pub(crate) reasoning: KeptReasoning,
     /// The sizes of the original and the sent prompt.
@@ -207,7 +205,6 @@ impl Branch {
         let plans = events.iter().filter_map(PlanNote::of_event).collect();
         let notes = events.into_iter().filter_map(|event| event.note);
         Ok(OutgoingBody {
-            drops_stale_reasoning: body.is_some() && options.reasoning.may_drop,
             body: body.map(|body| body.bytes),
             has_new_window,
             reasoning,

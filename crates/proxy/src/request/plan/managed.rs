@@ -346,7 +346,6 @@ impl ManagedRequest {
             outgoing.body =
                 branch.client_messages_with_our_tools(scan, &self.options, outgoing.offered)?;
         }
-        outgoing.drops_stale_reasoning = outgoing.body.is_some() && self.options.reasoning.may_drop;
         let outgoing = self.job.with_reserved_body(outgoing);
         let pending = pending.filter(|_| branch.decisions() == decided);
         // Messages that are sent unchanged need not be durable, because the client has them.
