@@ -1,8 +1,10 @@
 //! Turns a failed response into an error that explains the problem.
 
+use std::sync::Arc;
+
 use http::HeaderMap;
 use serde_json::Value;
-use trimtab_model::Dialect;
+use trimtab_model::{Dialect, Message};
 use trimtab_wire::overflow::{self, Certainty, OverflowAction, OverflowVerdict, classify};
 
 use super::error::wants_another_window;
@@ -114,7 +116,10 @@ impl<'a> FailedResponse<'a> {
     }
 
     fn verdict(&self, request: &ModelRequest) -> OverflowVerdict {
+        let messages: Vec<&Message> = request.messages.iter().map(Arc::as_ref).collect();
+        let messages = serde_json::to_vec(&messages).unwrap_or_default();
         let response = overflow::ProviderResponse {
+            request: &messages,
             headers: &self.headers,
             window: request.window,
             estimate: request.estimate,

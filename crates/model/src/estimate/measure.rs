@@ -7,6 +7,7 @@ use std::ops::{Add, AddAssign, Sub, SubAssign};
 use serde::{Deserialize, Serialize};
 
 use super::linear::{self, CLASSES, PARTS, TokenClass};
+use super::media::media_tokens;
 use super::size::{Length, MeasuredItem, MessageSizes, walk};
 use crate::{Message, Part, work};
 
@@ -15,8 +16,6 @@ use crate::{Message, Part, work};
 const PER_MESSAGE: u32 = 4;
 const PER_CALL: u32 = 6;
 const PER_OUTPUT: u32 = 4;
-/// The assumed tokens of an image for an unknown model.
-const PER_MEDIA: u32 = 1200;
 
 /// The size of a message in every measure that an estimator needs.
 ///
@@ -124,7 +123,9 @@ impl Measure {
             }
             // The content of the output follows as separate items.
             MeasuredItem::Output(_) => self.add_class(TokenClass::Framing, PER_OUTPUT),
-            MeasuredItem::Media(_) => self.add_class(TokenClass::Media, PER_MEDIA),
+            MeasuredItem::Media(media) => {
+                self.add_class(TokenClass::Media, media_tokens(media));
+            }
             MeasuredItem::Opaque(opaque) => self.add_text(opaque.raw.as_str()),
         }
     }

@@ -23,6 +23,7 @@ mod fit;
 mod heuristic;
 mod linear;
 mod measure;
+mod media;
 mod script;
 mod size;
 

@@ -3,7 +3,7 @@
 //! An overflow comes as a status, as the first event of a stream, or as a failed answer with
 //! status 200. The request can be sent again only while the client has received nothing.
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use http::Response;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http_body_util::BodyExt;
@@ -23,12 +23,14 @@ const LONGEST_ERROR: usize = 256 << 10;
 const SHORT_ANSWER: usize = 64 << 10;
 
 /// What is known about the request.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct SentRequest {
     /// The model's window in tokens, if known.
     pub(crate) window: Option<u64>,
     /// The estimated tokens of the request.
     pub(crate) estimate: u64,
+    /// The body.
+    pub(crate) body: Bytes,
 }
 
 /// The classification of an answer.
@@ -83,7 +85,7 @@ async fn failed(answer: Response<ProxyBody>, sent: SentRequest) -> PeekedAnswer 
         headers: &headers,
         ..overflow::ProviderResponse::new(parts.status.as_u16(), text)
     };
-    let verdict = overflow::classify(&informed(response, sent));
+    let verdict = overflow::classify(&informed(response, &sent));
     drop(headers);
     judged(verdict, Response::from_parts(parts, body::full_body(error)))
 }
@@ -122,7 +124,7 @@ async fn stream(
     match first.error {
         Some(error) => {
             let response = overflow::ProviderResponse::event("error", error.as_bytes());
-            judged(overflow::classify(&informed(response, sent)), answer)
+            judged(overflow::classify(&informed(response, &sent)), answer)
         }
         None => PeekedAnswer::Answer(answer),
     }
@@ -139,7 +141,7 @@ async fn peek_whole_answer(answer: Response<ProxyBody>, sent: SentRequest) -> Pe
                 return PeekedAnswer::Answer(answer);
             }
             let response = overflow::ProviderResponse::event("error", &bytes);
-            judged(overflow::classify(&informed(response, sent)), answer)
+            judged(overflow::classify(&informed(response, &sent)), answer)
         }
         CollectedBody::Longer(read, rest) => {
             PeekedAnswer::Answer(Response::from_parts(parts, rejoined_body(read, rest)))
@@ -147,13 +149,14 @@ async fn peek_whole_answer(answer: Response<ProxyBody>, sent: SentRequest) -> Pe
     }
 }
 
-fn informed(
-    response: overflow::ProviderResponse<'_>,
-    sent: SentRequest,
-) -> overflow::ProviderResponse<'_> {
+fn informed<'a>(
+    response: overflow::ProviderResponse<'a>,
+    sent: &'a SentRequest,
+) -> overflow::ProviderResponse<'a> {
     overflow::ProviderResponse {
         estimate: Some(sent.estimate),
         window: sent.window,
+        request: &sent.body,
         ..response
     }
 }

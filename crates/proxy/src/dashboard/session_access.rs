@@ -14,6 +14,7 @@ use super::scratch_store::ScratchStore;
 use crate::conversation::branch::Branch;
 use crate::conversation::client_sessions::ClientSession;
 use crate::conversation::store_state::OpenedStore;
+use crate::models::ModelKey;
 
 /// A session by its name.
 pub(super) struct SessionAccess<'a> {
@@ -130,14 +131,19 @@ impl<'a> SessionAccess<'a> {
         if let Some(entry) = self.request.shared.history.session(self.id.as_str()) {
             let models = &self.request.shared.models;
             let rule = settings.routes.rule(&entry.model);
-            let known = models.model_limits(&entry.upstream, &entry.model, rule);
+            let model_key = ModelKey {
+                tenant: tenant_in_name(self.id.as_str()),
+                upstream: &entry.upstream,
+                model: &entry.model,
+            };
+            let known = models.model_limits(model_key, rule);
             setup.limits = Limits {
                 window: known.window,
                 ..Limits::default()
             };
             setup.bound_reasoning = may_bind_reasoning(known.bound_reasoning, setup.dialect);
             setup.prices = known.model.and_then(|model| model.prices);
-            setup.calibration = models.calibration((&entry.upstream, &entry.model));
+            setup.calibration = models.calibration(model_key);
         }
         setup
     }
@@ -151,6 +157,11 @@ impl<'a> SessionAccess<'a> {
         let found = sessions.loaded(name);
         found.or_else(|| sessions.loaded(base?.0))
     }
+}
+
+/// The tenant in the name of a session of the proxy.
+fn tenant_in_name(name: &str) -> &str {
+    name.split('/').nth(1).unwrap_or_default()
 }
 
 /// The dialect in the name of a session of the proxy.

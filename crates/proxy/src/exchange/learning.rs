@@ -9,6 +9,7 @@ use trimtab_model::Usage;
 use super::background_summary;
 use crate::answer::usage_watch::ObservedAnswer;
 use crate::conversation::branch::Branch;
+use crate::models::silent_truncation::PromptCheck;
 use crate::request::plan::ManagedRequest;
 use crate::resources::deadline;
 
@@ -31,7 +32,7 @@ fn learn_from(managed: &Arc<ManagedRequest>, window: u64, observed: &ObservedAns
         // window. Some providers report no usage; then the policy works with estimates.
         let usage = observed.usage.as_ref();
         if let Some(usage) = usage.filter(|_| branch.session().windows() == window) {
-            if learn_window(managed, branch, usage, &mut learned) {
+            if was_truncated(managed, branch, usage, &mut learned) {
                 // The figures are those of a truncated prompt, so they say nothing about how the
                 // model counts.
                 return Ok(None);
@@ -71,8 +72,9 @@ pub(super) fn write_down(managed: &ManagedRequest) {
     shared.models.write(store, managed.model_key());
 }
 
-/// Learns the window of a server that truncated a prompt silently. False if it did not.
-fn learn_window(
+/// True if the server may have truncated the prompt silently. Its window is learned once that is
+/// certain.
+fn was_truncated(
     managed: &ManagedRequest,
     branch: &mut Branch,
     usage: &Usage,
@@ -80,16 +82,19 @@ fn learn_window(
 ) -> bool {
     let (models, model_key) = (&managed.job.shared.models, managed.model_key());
     *learned |= models.disprove_learned_window(model_key, usage.prompt());
-    let Some(window) = branch.check_truncation(model_key, usage.prompt()) else {
-        return false;
-    };
     // With `context_management` the provider removes old content on the client's request, so a
     // small count is no truncation.
-    let asked_for = asks_for(managed, b"\"context_management\"");
-    if !asked_for {
-        *learned |= models.learn_truncation(model_key, window);
+    if asks_for(managed, b"\"context_management\"") {
+        return false;
     }
-    !asked_for
+    match branch.check_truncation(model_key, usage.prompt()) {
+        PromptCheck::Whole => false,
+        PromptCheck::Suspicious => true,
+        PromptCheck::Truncated(window) => {
+            *learned |= models.learn_truncation(model_key, window);
+            true
+        }
+    }
 }
 
 /// True if the client's request contains these bytes.

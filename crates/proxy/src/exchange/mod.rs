@@ -233,6 +233,7 @@ impl Exchange {
         SentRequest {
             window: self.managed.model_limits.window,
             estimate: self.outgoing.tokens,
+            body: self.edited().unwrap_or(&self.managed.job.body).clone(),
         }
     }
 

@@ -13,8 +13,10 @@ use trimtab_store::{Error, Result, SessionId, Store, Stream};
 
 /// The sessions with the records.
 const PLACES: [&str; 2] = ["proxy-learned", "proxy-learned-2"];
-/// The maximum number of models; more than any installation uses.
+/// The maximum number of models of all tenants.
 pub(crate) const MODELS: usize = 1_024;
+/// The maximum number of models of a tenant; more than anybody uses.
+pub(crate) const TENANT_MODELS: usize = 64;
 /// The number of records after which a session is full.
 const RECORDS: u64 = 4_096;
 /// How many records are read at once.
@@ -26,9 +28,10 @@ const ATTEMPTS: usize = 4;
 /// The longest name of a model that is remembered.
 pub(crate) const NAME: usize = 256;
 
-/// The learned data of a model at an upstream.
+/// What a tenant has learned about a model at an upstream.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct LearnedModel {
+    pub(crate) tenant: String,
     pub(crate) upstream: String,
     pub(crate) model: String,
     /// The day of the record, in days since 1970.
@@ -54,8 +57,11 @@ pub(crate) struct LearnedModel {
     pub(crate) calibration: Option<Calibration>,
 }
 
-/// The models by upstream and name. The least recently used are forgotten if there are too many.
-pub(crate) type LearnedModels = LruCache<(String, String), LearnedModel>;
+/// A tenant, an upstream and a model there.
+pub(crate) type OwnedModelKey = [String; 3];
+
+/// The learned models. The least recently used are forgotten if there are too many.
+pub(crate) type LearnedModels = LruCache<OwnedModelKey, LearnedModel>;
 
 /// The newest record of each model. Unreadable records are skipped.
 pub(crate) fn read(store: &dyn Store) -> Result<LearnedModels> {
@@ -72,7 +78,7 @@ pub(crate) fn read(store: &dyn Store) -> Result<LearnedModels> {
             for learned in records.filter_map(|record| serde_json::from_slice(record).ok()) {
                 let learned = LearnedModel::on(learned, today());
                 // Later records replace earlier ones, because the log is read from its beginning.
-                found.insert((learned.upstream.clone(), learned.model.clone()), learned);
+                found.insert(learned.key(), learned);
             }
         }
     }
@@ -132,6 +138,20 @@ fn bytes(learned: &LearnedModel) -> Vec<u8> {
 }
 
 impl LearnedModel {
+    /// A record of a model about which nothing is known yet.
+    pub(crate) fn of([tenant, upstream, model]: &OwnedModelKey) -> Self {
+        Self {
+            tenant: tenant.clone(),
+            upstream: upstream.clone(),
+            model: model.clone(),
+            ..Self::default()
+        }
+    }
+
+    fn key(&self) -> OwnedModelKey {
+        [&self.tenant, &self.upstream, &self.model].map(String::clone)
+    }
+
     /// The record without data that has expired by `today`.
     fn on(mut self, today: u64) -> Self {
         if self.day.saturating_add(LASTS) < today {
@@ -154,10 +174,8 @@ mod tests {
 
     fn of(model: &str, window: u64) -> LearnedModel {
         LearnedModel {
-            upstream: "u".to_owned(),
-            model: model.to_owned(),
             window: Some(window),
-            ..LearnedModel::default()
+            ..LearnedModel::of(&["t", "u", model].map(str::to_owned))
         }
     }
 

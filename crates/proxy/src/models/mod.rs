@@ -14,7 +14,7 @@ use trimtab_wire::catalogue::{Catalogue, ModelInfo, ModelMatch};
 
 use crate::config::ModelRule;
 use catalogue_lookups::CatalogueLookups;
-use learned::{LearnedModel, LearnedModels, NAME};
+use learned::{LearnedModel, LearnedModels, NAME, OwnedModelKey, TENANT_MODELS};
 use reasoning_rule::ReasoningFault;
 
 /// The catalogue with learned limits.
@@ -40,8 +40,20 @@ pub(crate) struct KnownModel {
     pub(crate) is_assumed: bool,
 }
 
-/// An upstream and a model there.
-pub(crate) type ModelKey<'a> = (&'a str, &'a str);
+/// Whose knowledge of a model is meant. What was learned belongs to the tenant that learned it, so
+/// that nobody's requests change the windows of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ModelKey<'a> {
+    pub(crate) tenant: &'a str,
+    pub(crate) upstream: &'a str,
+    pub(crate) model: &'a str,
+}
+
+impl ModelKey<'_> {
+    pub(crate) fn owned(self) -> OwnedModelKey {
+        [self.tenant, self.upstream, self.model].map(str::to_owned)
+    }
+}
 
 /// The number of calibration updates between two writes to the store.
 const WRITTEN_EVERY: u32 = 64;
@@ -55,25 +67,24 @@ impl ModelTable {
         }))
     }
 
-    /// The limits of a model: from the settings or the catalogue, lowered by what was learned.
+    /// The limits of a model: from the settings, else from the catalogue, lowered by what was
+    /// learned.
     pub(crate) fn model_limits(
         &self,
-        upstream: &str,
-        model: &str,
+        model_key: ModelKey<'_>,
         rule: Option<&ModelRule>,
     ) -> KnownModel {
         let mut state = self.state();
-        let found = state.catalogue.find(model);
-        let learned = state.learned.get(&key((upstream, model)));
+        let found = state.catalogue.find(model_key.model);
+        let learned = state.learned.get(&model_key.owned());
         let learned = learned.cloned().unwrap_or_default();
-        let windows = [learned.window, learned.cut, learned.refused];
+        let listed = found.as_ref().map(|found| found.model.call_limit());
+        let known = [learned.window, learned.cut, learned.refused, listed];
         let set = rule.and_then(|rule| rule.window);
-        let known = found.as_ref().map(|found| found.model.call_limit());
-        let window = set.or(known);
         KnownModel {
             // The smallest figure counts. A window that is too large costs a refused request; one
             // that is too small only shortens the window a little earlier.
-            window: windows.into_iter().chain([window]).flatten().min(),
+            window: set.or(known.into_iter().flatten().min()),
             bound_reasoning: if learned.bound_reasoning {
                 Some(true)
             } else {
@@ -123,22 +134,23 @@ impl ModelTable {
         })
     }
 
-    /// Records a prompt size that a model accepted. It disproves a smaller window that was inferred
-    /// from a truncation, or from a rejection without figures. True if it did.
+    /// Records a prompt size that a model accepted. It disproves every smaller window that was
+    /// learned. True if it did.
     pub(crate) fn disprove_learned_window(&self, model_key: ModelKey<'_>, tokens: u64) -> bool {
         self.change(model_key, |learned| {
             // The learned window is nine tenths of what the server kept, so only a clearly larger
             // prompt disproves it.
             let cut = learned.cut.take_if(|cut| tokens > *cut + *cut / 4);
             let refused = learned.refused.take_if(|refused| tokens > *refused);
-            cut.or(refused).is_some()
+            let window = learned.window.take_if(|window| tokens > *window);
+            cut.or(refused).or(window).is_some()
         })
     }
 
     /// The calibration of a model.
     pub(crate) fn calibration(&self, model_key: ModelKey<'_>) -> Calibration {
         let mut state = self.state();
-        let learned = state.learned.get(&key(model_key));
+        let learned = state.learned.get(&model_key.owned());
         let learned = learned.and_then(|learned| learned.calibration.clone());
         learned.unwrap_or_default()
     }
@@ -156,7 +168,7 @@ impl ModelTable {
 
     /// Writes the learned data of a model to the store. Failures are ignored.
     pub(crate) fn write(&self, store: &dyn Store, model_key: ModelKey<'_>) {
-        let learned = self.state().learned.get(&key(model_key)).cloned();
+        let learned = self.state().learned.get(&model_key.owned()).cloned();
         if let Some(learned) = learned {
             // The write may fail because other proxies write at the same time. What they learned
             // is as good.
@@ -170,19 +182,21 @@ impl ModelTable {
         change: impl FnOnce(&mut LearnedModel) -> bool,
     ) -> bool {
         // Names of models come from clients, so their number and their length are bounded.
-        if model_key.1.len() > NAME {
+        if model_key.model.len() > NAME {
             return false;
         }
-        let (mut state, key) = (self.state(), key(model_key));
+        let (mut state, key) = (self.state(), model_key.owned());
         if let Some(learned) = state.learned.get_mut(&key) {
             return change(learned);
         }
-        let (upstream, model) = key.clone();
-        let mut learned = LearnedModel {
-            upstream,
-            model,
-            ..LearnedModel::default()
-        };
+        // The oldest first. A tenant that invents names loses its own models, and nobody else's.
+        let all = state.learned.iter().map(|(known, _)| known);
+        let mut own = all.filter(|[tenant, ..]| *tenant == model_key.tenant);
+        let oldest = own.next().cloned();
+        if let Some(oldest) = oldest.filter(|_| own.count() + 1 >= TENANT_MODELS) {
+            state.learned.remove(&oldest);
+        }
+        let mut learned = LearnedModel::of(&key);
         let is_changed = change(&mut learned);
         state.learned.insert(key, learned);
         is_changed
@@ -191,10 +205,6 @@ impl ModelTable {
     fn state(&self) -> std::sync::MutexGuard<'_, ModelTableState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn key(model_key: ModelKey<'_>) -> (String, String) {
-    (model_key.0.to_owned(), model_key.1.to_owned())
 }
 
 #[cfg(test)]
@@ -206,61 +216,87 @@ mod tests {
         ModelTable::new(Catalogue::embedded(), LearnedModels::new(MODELS))
     }
 
-    #[test]
-    fn invented_model_names_do_not_keep_real_models_from_being_learned() {
-        let models = empty();
-        assert!(models.learn_window(("u", "in-use"), 8_000));
-        for at in 0..2 * MODELS {
-            assert!(models.learn_window(("u", &format!("invented-{at}")), 1_000));
-            // A model that is asked for stays.
-            assert_eq!(models.model_limits("u", "in-use", None).window, Some(8_000));
+    fn key<'a>(tenant: &'a str, upstream: &'a str, model: &'a str) -> ModelKey<'a> {
+        ModelKey {
+            tenant,
+            upstream,
+            model,
         }
-        assert!(models.learn_window(("u", "new"), 4_000));
-        assert_eq!(models.model_limits("u", "new", None).window, Some(4_000));
-        assert_eq!(models.state().learned.len(), MODELS);
+    }
+
+    #[test]
+    fn invented_model_names_keep_no_real_models_from_being_learned() {
+        let models = empty();
+        let window = |tenant: &str, model: &str| {
+            let found = models.model_limits(key(tenant, "u", model), None);
+            found.window
+        };
+        assert!(models.learn_window(key("t", "u", "in-use"), 8_000));
+        assert!(models.learn_window(key("other", "u", "rarely-used"), 9_000));
+        for at in 0..2 * MODELS {
+            assert!(models.learn_window(key("t", "u", &format!("invented-{at}")), 1_000));
+            // A model that is asked for stays.
+            assert_eq!(window("t", "in-use"), Some(8_000));
+        }
+        assert!(models.learn_window(key("t", "u", "new"), 4_000));
+        assert_eq!(window("t", "new"), Some(4_000));
+        assert_eq!(window("other", "rarely-used"), Some(9_000));
+        assert_eq!(models.state().learned.len(), TENANT_MODELS + 1);
     }
 
     #[test]
     fn overlong_model_names_are_not_kept() {
         let models = empty();
         let name = "gpt-4o".repeat(NAME);
-        assert_eq!(models.model_limits("u", &name, None).window, None);
-        assert!(!models.learn_window(("u", &name), 8_000));
+        let key = key("t", "u", &name);
+        assert_eq!(models.model_limits(key, None).window, None);
+        assert!(!models.learn_window(key, 8_000));
         let state = models.state();
         assert!(state.catalogue.is_empty() && state.learned.is_empty());
     }
 
     #[test]
-    fn the_settings_win_and_errors_lower() {
+    fn what_a_tenant_learns_lowers_its_own_windows_unless_one_is_set() {
         let models = empty();
-        let window = |upstream: &str, name: &str, rule: Option<&ModelRule>| {
-            models.model_limits(upstream, name, rule).window
+        let window = |key: ModelKey<'_>, rule: Option<&ModelRule>| {
+            let found = models.model_limits(key, rule);
+            found.window
         };
-        assert_eq!(window("u", "claude-opus-4-5-20251101", None), Some(200_000));
-        assert_eq!(window("u", "house-model", None), None);
+        let opus = key("t", "u", "claude-opus-4-5-20251101");
+        assert_eq!(window(opus, None), Some(200_000));
+        let house = key("t", "u", "house-model");
+        assert_eq!(window(house, None), None);
+        assert!(models.learn_window(house, 8_000));
+        assert!(!models.learn_window(house, 8_000));
+        assert_eq!(window(house, None), Some(8_000));
+        assert_eq!(window(key("other", "u", "house-model"), None), None);
+        assert_eq!(window(key("t", "other", "house-model"), None), None);
         let rule = ModelRule {
             model: "house*".to_owned(),
             window: Some(32_000),
-            max_output: None,
-            preset: None,
-            mode: None,
+            ..ModelRule::for_all()
         };
-        assert_eq!(window("u", "house-model", Some(&rule)), Some(32_000));
-        assert!(models.learn_window(("u", "house-model"), 8_000));
-        assert!(!models.learn_window(("u", "house-model"), 8_000));
-        assert_eq!(window("u", "house-model", Some(&rule)), Some(8_000));
-        assert_eq!(window("other", "house-model", Some(&rule)), Some(32_000));
-        // What was concluded from silence holds until it is disproved.
-        assert!(models.learn_truncation(("other", "house-model"), 4_000));
-        assert!(!models.disprove_learned_window(("other", "house-model"), 4_100));
-        assert_eq!(window("other", "house-model", None), Some(4_000));
-        assert!(models.disprove_learned_window(("other", "house-model"), 6_000));
-        assert_eq!(window("other", "house-model", None), None);
-        // What was refused was too much, until more is read.
-        assert!(models.learn_refused(("other", "house-model"), 9_000));
-        assert!(!models.learn_refused(("other", "house-model"), 9_500));
-        assert_eq!(window("other", "house-model", None), Some(9_000));
-        assert!(models.disprove_learned_window(("other", "house-model"), 9_001));
-        assert_eq!(window("other", "house-model", None), None);
+        assert_eq!(window(house, Some(&rule)), Some(32_000));
+    }
+
+    #[test]
+    fn a_larger_accepted_prompt_disproves_a_learned_window() {
+        let models = empty();
+        let key = key("t", "u", "house-model");
+        let window = || models.model_limits(key, None).window;
+        assert!(models.learn_window(key, 8_000));
+        assert!(!models.disprove_learned_window(key, 8_000));
+        assert!(models.disprove_learned_window(key, 8_001));
+        assert_eq!(window(), None);
+        assert!(models.learn_truncation(key, 4_000));
+        assert!(!models.disprove_learned_window(key, 4_100));
+        assert_eq!(window(), Some(4_000));
+        assert!(models.disprove_learned_window(key, 6_000));
+        assert_eq!(window(), None);
+        assert!(models.learn_refused(key, 9_000));
+        assert!(!models.learn_refused(key, 9_500));
+        assert_eq!(window(), Some(9_000));
+        assert!(models.disprove_learned_window(key, 9_001));
+        assert_eq!(window(), None);
     }
 }

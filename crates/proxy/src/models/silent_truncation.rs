@@ -2,8 +2,11 @@
 //!
 //! Some servers drop the front of a prompt that is too long for them, answer the rest, and
 //! report as usage what they kept. An estimate alone proves nothing: it may be off by as much.
-//! What proves it are two calls of one conversation between which nothing was rewritten: what
-//! was sent only grew, and what the server says it read did not.
+//! What proves it are three calls of one conversation between which nothing was rewritten: what
+//! was sent only grew, and what the server says it read did not, twice. Prompts with images and
+//! other parts whose size is a guess prove nothing.
+
+use super::learned::OwnedModelKey;
 
 /// The smallest window that is detected, in tokens. No server in use has a smaller one.
 const LEAST: u64 = 1_800;
@@ -16,11 +19,14 @@ const READ: u64 = 8;
 /// errors of our estimate.
 const SURE_PERCENT: u64 = 90;
 
+/// How far the windows that two pairs of calls suggest may differ, as a divisor.
+const SAME: u64 = 10;
+
 /// The sent and the reported prompt size of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PromptReading {
-    /// The upstream and the model.
-    pub(crate) model_key: (String, String),
+    /// Under which key something is learned about its model.
+    pub(crate) model_key: OwnedModelKey,
     /// How often earlier windows were changed so far.
     pub(crate) decisions: usize,
     /// The sent tokens, by an estimate without calibration.
@@ -29,27 +35,57 @@ pub(crate) struct PromptReading {
     pub(crate) read: u64,
 }
 
+/// What a reading says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PromptCheck {
+    /// The whole prompt was read, as far as one can tell.
+    Whole,
+    /// The prompt may have been truncated. Only the next calls can show it.
+    Suspicious,
+    /// The server truncates prompts, and this is its window.
+    Truncated(u64),
+}
+
+/// The readings of a conversation.
+#[derive(Debug, Default)]
+pub(crate) struct TruncationWatch {
+    last: Option<PromptReading>,
+    /// The window that the last readings suggested. It is believed when it is suggested again.
+    suspected: Option<u64>,
+}
+
 impl PromptReading {
     fn follows(&self, before: &Self) -> bool {
         self.model_key == before.model_key && self.decisions == before.decisions
     }
 }
 
-/// Adds the next reading of a conversation. Returns the window of the server, if it must have
-/// truncated the prompt.
-pub(crate) fn next_reading(kept: &mut Option<PromptReading>, now: PromptReading) -> Option<u64> {
-    let Some(before) = kept.as_ref().filter(|before| now.follows(before)) else {
-        *kept = Some(now);
-        return None;
-    };
-    let grown = now.sent.saturating_sub(before.sent);
-    if grown < (before.sent / GROWN.0).max(GROWN.1) {
-        // Too little growth to tell. The older reading stays, so that the growth adds up.
-        return None;
+impl TruncationWatch {
+    /// Adds the next reading of the conversation.
+    pub(crate) fn next_reading(&mut self, now: PromptReading) -> PromptCheck {
+        let Some(before) = self.last.as_ref().filter(|before| now.follows(before)) else {
+            *self = Self {
+                last: Some(now),
+                suspected: None,
+            };
+            return PromptCheck::Whole;
+        };
+        let grown = now.sent.saturating_sub(before.sent);
+        if grown < (before.sent / GROWN.0).max(GROWN.1) {
+            // Too little growth to tell. The older reading stays, so that the growth adds up.
+            return PromptCheck::Whole;
+        }
+        let window = was_cut(before, &now, grown);
+        self.last = Some(now);
+        let earlier = std::mem::replace(&mut self.suspected, window);
+        match (window, earlier) {
+            (None, _) => PromptCheck::Whole,
+            (Some(window), Some(earlier)) if window.abs_diff(earlier) <= earlier / SAME => {
+                PromptCheck::Truncated(window)
+            }
+            (Some(_), _) => PromptCheck::Suspicious,
+        }
     }
-    let cut = was_cut(before, &now, grown);
-    *kept = Some(now);
-    cut
 }
 
 fn was_cut(before: &PromptReading, now: &PromptReading, grown: u64) -> Option<u64> {
@@ -65,80 +101,95 @@ fn was_cut(before: &PromptReading, now: &PromptReading, grown: u64) -> Option<u6
 
 #[cfg(test)]
 mod tests {
+    use super::PromptCheck::{Suspicious, Truncated, Whole};
     use super::*;
 
-    /// The windows that follow from calls, each what was sent and what was read.
-    fn found(calls: &[(u64, u64)]) -> Vec<Option<u64>> {
-        let mut kept = None;
-        let reading = |(sent, read): &(u64, u64)| PromptReading {
-            model_key: ("u".to_owned(), "m".to_owned()),
-            decisions: 0,
-            sent: *sent,
-            read: *read,
-        };
-        calls
-            .iter()
-            .map(|call| next_reading(&mut kept, reading(call)))
-            .collect()
+    fn reading(decisions: usize, sent: u64, read: u64) -> PromptReading {
+        PromptReading {
+            model_key: ["t", "u", "m"].map(str::to_owned),
+            decisions,
+            sent,
+            read,
+        }
+    }
+
+    /// What follows from calls, each what was sent and what was read.
+    fn found(calls: &[(u64, u64)]) -> Vec<PromptCheck> {
+        let mut watch = TruncationWatch::default();
+        let calls = calls.iter();
+        let checked = calls.map(|(sent, read)| watch.next_reading(reading(0, *sent, *read)));
+        checked.collect()
     }
 
     #[test]
-    fn a_prompt_that_is_read_no_further_was_cut() {
+    fn a_prompt_that_is_read_no_further_twice_was_truncated() {
         let grows = [
             (2_000, 2_100),
             (4_000, 4_000),
             (6_000, 4_096),
             (8_000, 4_090),
         ];
-        assert_eq!(found(&grows), [None, None, Some(3_600), Some(3_600)]);
-        // At once too long: the second call proves it.
-        assert_eq!(
-            found(&[(30_000, 8_192), (33_000, 8_192)]),
-            [None, Some(7_290)]
-        );
+        assert_eq!(found(&grows), [Whole, Whole, Suspicious, Truncated(3_600)]);
+        // The first prompt is too long already.
+        let long = [(30_000, 8_192), (33_000, 8_192), (36_000, 8_192)];
+        assert_eq!(found(&long), [Whole, Suspicious, Truncated(7_290)]);
         // Small steps add up.
-        let small = [
-            (10_000, 4_096),
-            (10_200, 4_096),
-            (10_400, 4_096),
-            (10_600, 4_096),
+        let small = (0..7).map(|step| (10_000 + 200 * step, 4_096));
+        let small: Vec<(u64, u64)> = small.collect();
+        let expected = [
+            Whole,
+            Whole,
+            Whole,
+            Suspicious,
+            Whole,
+            Whole,
+            Truncated(3_600),
         ];
-        assert_eq!(found(&small), [None, None, None, Some(3_600)]);
+        assert_eq!(found(&small), expected);
+    }
+
+    #[test]
+    fn one_strange_figure_is_no_proof() {
+        let once = [
+            (4_000, 4_000),
+            (6_000, 4_000),
+            (8_000, 8_000),
+            (10_000, 8_000),
+        ];
+        assert_eq!(found(&once), [Whole, Suspicious, Whole, Suspicious]);
+        // Two suspicions of different windows do not agree.
+        let different = [(9_000, 4_096), (12_000, 4_096), (24_000, 4_600)];
+        assert_eq!(found(&different), [Whole, Suspicious, Suspicious]);
     }
 
     #[test]
     fn an_estimate_that_is_off_is_no_proof() {
-        assert_eq!(found(&[(10_000, 4_000), (20_000, 8_000)]), [None; 2]);
-        assert_eq!(found(&[(10_000, 15_000), (11_000, 16_500)]), [None; 2]);
+        assert_eq!(found(&[(10_000, 4_000), (20_000, 8_000)]), [Whole; 2]);
+        assert_eq!(found(&[(10_000, 15_000), (11_000, 16_500)]), [Whole; 2]);
         // A server that leaves out what it had cached.
         assert_eq!(
             found(&[(5_000, 5_000), (8_000, 2_900), (11_000, 3_000)]),
-            [None; 3]
+            [Whole; 3]
         );
         // The same prompt again, and a shorter one.
         assert_eq!(
             found(&[(9_000, 4_096), (9_000, 4_096), (5_000, 4_096)]),
-            [None; 3]
+            [Whole; 3]
         );
-        // Nothing is that small.
-        assert_eq!(found(&[(2_000, 900), (4_000, 900)]), [None; 2]);
+        // No server has so small a window.
+        assert_eq!(found(&[(2_000, 900), (4_000, 900)]), [Whole; 2]);
     }
 
     #[test]
     fn nothing_follows_across_a_change() {
-        let mut kept = None;
-        let reading = |decided: usize, sent: u64| PromptReading {
-            model_key: ("u".to_owned(), "m".to_owned()),
-            decisions: decided,
-            sent,
-            read: 8_192,
-        };
-        assert_eq!(next_reading(&mut kept, reading(0, 30_000)), None);
-        assert_eq!(next_reading(&mut kept, reading(1, 33_000)), None);
+        let mut watch = TruncationWatch::default();
+        assert_eq!(watch.next_reading(reading(0, 30_000, 8_192)), Whole);
+        assert_eq!(watch.next_reading(reading(0, 33_000, 8_192)), Suspicious);
+        assert_eq!(watch.next_reading(reading(1, 36_000, 8_192)), Whole);
         let other = PromptReading {
-            model_key: ("u".to_owned(), "other".to_owned()),
-            ..reading(1, 36_000)
+            model_key: ["t", "u", "other"].map(str::to_owned),
+            ..reading(1, 39_000, 8_192)
         };
-        assert_eq!(next_reading(&mut kept, other), None);
+        assert_eq!(watch.next_reading(other), Whole);
     }
 }

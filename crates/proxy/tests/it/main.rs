@@ -23,6 +23,7 @@ mod fits;
 mod gateway_rules;
 mod hidden_streams;
 mod identical;
+mod learned_windows;
 mod managed;
 mod memory;
 mod own;

@@ -32,7 +32,10 @@ const IN_TESTS: [(&str, &str); 2] = [("store", "store"), ("wire", "engine")];
 
 /// What the crates that touch nothing may use of others: none of these opens a file or a socket.
 const PURE: [(&str, &[&str]); 3] = [
-    ("model", &["serde", "serde_json"]),
+    (
+        "model",
+        &["data-encoding", "imagesize", "serde", "serde_json"],
+    ),
     (
         "engine",
         &[

@@ -18,6 +18,7 @@
 //! ```
 
 mod clean;
+mod echo;
 mod kind;
 mod pattern;
 mod rules;
@@ -36,6 +37,7 @@ pub use kind::{Certainty, OverflowAction, OverflowKind};
 pub use rules::{OverflowRules, RulesError};
 pub use sizes::ErrorSizes;
 
+use echo::Echo;
 use text::{ErrorText, TextScope};
 
 /// A request above this share of the window, in percent, counts as large.
@@ -56,6 +58,9 @@ pub struct ProviderResponse<'a> {
     pub window: Option<u64>,
     /// The estimated tokens of the request, if known.
     pub estimate: Option<u64>,
+    /// The body of the request, if known. What an error repeats of it is no evidence: its author
+    /// may be a web page that the agent has read.
+    pub request: &'a [u8],
 }
 
 impl<'a> ProviderResponse<'a> {
@@ -68,6 +73,7 @@ impl<'a> ProviderResponse<'a> {
             headers: &[],
             window: None,
             estimate: None,
+            request: &[],
         }
     }
 
@@ -157,7 +163,13 @@ impl OverflowRules {
         }
         // The rules are ordered: a precise one comes before one that also matches other errors.
         let rule = self.first(response.status, &text.lines)?;
-        let (kind, sizes) = sizes::measure(&self.figures, &text.lines, rule.kind);
+        let echo = Echo::of(response.request);
+        let (kind, sizes) = sizes::measure(&self.figures, &text.lines, rule.kind, &echo);
+        // Without figures or words of its own, only the size of the request speaks for an overflow.
+        let is_own = sizes != ErrorSizes::default() || rule.has_own_words(&text.lines, &echo);
+        if rule.kind.is_overflow() && !is_own && response.is_large() != Some(true) {
+            return None;
+        }
         // Figures can change the kind. Then the rule's own action no longer applies.
         let action = rule.action.filter(|_| kind == rule.kind);
         Some(OverflowVerdict {

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use thiserror::Error;
 
+use super::echo::Echo;
 use super::kind::{OverflowAction, OverflowKind};
 use super::pattern::OverflowPattern;
 use super::sizes::SizePattern;
@@ -150,6 +151,17 @@ impl OverflowRule {
             && (self.any.is_empty() || self.any.iter().any(found))
             && self.all.iter().all(found)
             && !self.none.iter().any(found)
+    }
+
+    /// True if a part of the text that matches is not repeated from the request. A rule without
+    /// patterns goes by the status, which the provider sets.
+    pub(super) fn has_own_words(&self, text: &str, echo: &Echo<'_>) -> bool {
+        let mut patterns = self.any.iter().chain(&self.all).peekable();
+        patterns.peek().is_none()
+            || patterns.filter_map(OverflowPattern::regex).any(|regex| {
+                let mut found = regex.find_iter(text.as_bytes());
+                found.any(|found| !echo.has(found.as_bytes()))
+            })
     }
 
     /// The indexes of the patterns of `any` that occur in the text.

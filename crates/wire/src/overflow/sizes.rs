@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::echo::Echo;
 use super::kind::OverflowKind;
 use super::pattern::OverflowPattern;
 
@@ -67,8 +68,8 @@ impl FoundSizes {
         })
     }
 
-    /// Takes the figures of a pattern that are still missing.
-    fn take(&mut self, figure: &SizePattern, text: &str) {
+    /// Takes the figures of a pattern that are still missing, and are not repeated from the request.
+    fn take(&mut self, figure: &SizePattern, text: &str, echo: &Echo<'_>) {
         // Most patterns do not occur in most texts, which is cheap to check.
         let Some(regex) = figure
             .pattern
@@ -79,6 +80,8 @@ impl FoundSizes {
         };
         for name in regex.capture_names().flatten() {
             let found = regex.captures_iter(text.as_bytes());
+            let found =
+                found.filter(|found| !echo.has(found.get(0).map_or(b"", |all| all.as_bytes())));
             let mut numbers = found.filter_map(|found| number(found.name(name)?.as_bytes()));
             let value = if figure.sum {
                 numbers.reduce(u64::saturating_add)
@@ -107,10 +110,11 @@ pub(super) fn measure(
     figures: &[SizePattern],
     text: &str,
     kind: OverflowKind,
+    echo: &Echo<'_>,
 ) -> (OverflowKind, ErrorSizes) {
     let mut found = FoundSizes::default();
     for figure in figures {
-        found.take(figure, text);
+        found.take(figure, text, echo);
     }
     let prompt = found.sizes.prompt.or_else(|| found.estimated_prompt());
     let mut sizes = found.sizes;

@@ -50,7 +50,7 @@ impl Branch {
         self.tools = (0, Measure::default());
         self.last_request = None;
         self.chosen = false;
-        self.reading = None;
+        self.truncation = TruncationWatch::default();
         self.sent = (0, 0);
         self.copy_of = None;
     }

@@ -23,7 +23,8 @@ use trimtab_store::{SessionId, StagedStore, Store, Stream};
 use crate::conversation::durability::{FlushScheduled, is_conflict};
 use crate::conversation::hidden_rounds::{self, PendingOwnCalls};
 use crate::conversation::message_map::MessageMap;
-use crate::models::silent_truncation::{self, PromptReading};
+use crate::models::ModelKey;
+use crate::models::silent_truncation::{PromptCheck, PromptReading, TruncationWatch};
 use crate::prefix_cache::fingerprint::{Fingerprint, FingerprintChain, fingerprint_of};
 use admit::ReceivedMessages;
 use compose::RefSearch;
@@ -100,8 +101,8 @@ pub(crate) struct Branch {
     request_mark: Arc<RequestMark>,
     /// True once a request chose the policy.
     chosen: bool,
-    /// What the provider reported for an earlier window.
-    reading: Option<PromptReading>,
+    /// Whether the provider reads what it is sent.
+    truncation: TruncationWatch,
     /// For the last window that was sent: the number of changes to earlier windows so far, and its
     /// tokens.
     sent: (usize, u64),
@@ -163,7 +164,7 @@ impl Branch {
             summary_mark: Weak::new(),
             request_mark: Arc::default(),
             chosen: false,
-            reading: None,
+            truncation: TruncationWatch::default(),
             sent: (0, 0),
             body_bytes: 0,
             composed,
@@ -360,22 +361,21 @@ impl Branch {
         self.session.projection().journal().undoable()
     }
 
-    /// Records the prompt size that a model reports. Returns its window, if it must have truncated
-    /// the prompt.
-    pub(crate) fn check_truncation(&mut self, model_key: (&str, &str), read: u64) -> Option<u64> {
-        // Providers drop old reasoning from a prompt, so a smaller count is no sign of truncation.
-        if self.received.reasoning > 0 {
-            return None;
+    /// Checks the prompt size that a model reports for signs that the prompt was truncated.
+    pub(crate) fn check_truncation(&mut self, model_key: ModelKey<'_>, read: u64) -> PromptCheck {
+        // Providers drop old reasoning from a prompt, and the size of images, documents and unknown
+        // parts is a guess. So a smaller count is no sign of truncation there.
+        if self.received.reasoning > 0 || self.received.total.sizes().raw > 0 {
+            return PromptCheck::Whole;
         }
         // The window that was sent counts, and not the current one: a summary may have come since.
-        let (decided, sent) = self.sent;
-        let now = PromptReading {
-            model_key: (model_key.0.to_owned(), model_key.1.to_owned()),
-            decisions: decided,
+        let (decisions, sent) = self.sent;
+        self.truncation.next_reading(PromptReading {
+            model_key: model_key.owned(),
+            decisions,
             sent,
             read,
-        };
-        silent_truncation::next_reading(&mut self.reading, now)
+        })
     }
 
     /// Runs the policy at these moments. Returns the first plan that waits for a summary.

@@ -386,9 +386,9 @@ impl ManagedRequest {
         Some(request)
     }
 
-    /// The upstream and the model.
+    /// Under which key something is learned about the model.
     pub(crate) fn model_key(&self) -> ModelKey<'_> {
-        (&self.route.upstream.name, &self.model)
+        self.job.model_key(&self.route, &self.model)
     }
 
     /// The model that writes summaries with the client's credentials.

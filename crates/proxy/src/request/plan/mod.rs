@@ -21,7 +21,7 @@ use crate::conversation::client_session_id;
 use crate::conversation::client_sessions;
 use crate::conversation::store_state::OpenedStore;
 use crate::conversation::token_renewal;
-use crate::models::KnownModel;
+use crate::models::{KnownModel, ModelKey};
 use crate::prefix_cache::fingerprint::FingerprintChain;
 use crate::prefix_cache::parsed_bodies::KnownPrefix;
 use crate::prefix_cache::prefix_hash::PrefixHash;
@@ -240,9 +240,16 @@ impl PlanningJob {
 
     fn model_limits(&self, route: &UpstreamRoute, model: &str) -> KnownModel {
         let rule = self.settings.routes.rule(model);
-        self.shared
-            .models
-            .model_limits(&route.upstream.name, model, rule)
+        let models = &self.shared.models;
+        models.model_limits(self.model_key(route, model), rule)
+    }
+
+    fn model_key<'a>(&'a self, route: &'a UpstreamRoute, model: &'a str) -> ModelKey<'a> {
+        ModelKey {
+            tenant: self.tenant.as_str(),
+            upstream: &route.upstream.name,
+            model,
+        }
     }
 
     /// Reports a failure of the store, and returns the reason why the request passes.
