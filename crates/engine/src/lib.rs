@@ -14,6 +14,7 @@ mod pattern;
 pub mod plan;
 pub mod planner;
 pub mod policy;
+pub mod quote;
 pub mod removal;
 pub mod trigger;
 pub mod verify;

@@ -12,6 +12,7 @@ use super::request::escaped;
 use super::summary_requests::SummaryRequest;
 use super::text::{head_and_tail, one_line, said_by};
 use crate::plan::Edit;
+use crate::quote::{fenced, quoted};
 use crate::view::{WindowOutputs, placeholder};
 
 /// The characters of an output that the summariser gets.
@@ -76,8 +77,8 @@ pub fn archive(archived: &[usize]) -> Vec<Edit> {
     archived.iter().map(edit).collect()
 }
 
-/// The message that represents one archived output: what a model wrote about it, or an excerpt.
-/// With `can_retrieve`, its last line names the call that retrieves the output.
+/// The message that represents one archived output: what a model wrote about it, or an excerpt as a
+/// quotation. With `can_retrieve`, its last line names the call that retrieves the output.
 pub fn tool_summary(output: &Output, written: Option<&str>, can_retrieve: bool) -> Message {
     let status = if output.is_error { "error" } else { "ok" };
     let tool = tool_name(output);
@@ -87,17 +88,20 @@ pub fn tool_summary(output: &Output, written: Option<&str>, can_retrieve: bool) 
         |written| written.chars().take(SUMMARY_LIMIT).collect(),
     );
     let id = &output.call_id;
-    let line = retrieval_line(output, "", can_retrieve);
-    stands_for_outputs(format!(
-        "[Tool output summary]\nTool: {tool}\nCall ID: {id}\nStatus: {status}\n{body}{line}"
-    ))
+    let text =
+        format!("[Tool output summary]\nTool: {tool}\nCall ID: {id}\nStatus: {status}\n{body}");
+    let text = match written {
+        Some(_) => text,
+        None => fenced(&text),
+    };
+    stands_for_outputs(text + &retrieval_line(output, can_retrieve))
 }
 
-/// The line that names the call which retrieves an output, after `indent`; empty if there is none.
-fn retrieval_line(output: &Output, indent: &str, can_retrieve: bool) -> String {
+/// The line that names the call which retrieves an output; empty if there is none.
+fn retrieval_line(output: &Output, can_retrieve: bool) -> String {
     let stored = output.stored.as_ref().filter(|_| can_retrieve);
     stored.map_or_else(String::new, |stored| {
-        format!("\n{indent}{}", placeholder::retrieval_hint(stored))
+        format!("\n{}", placeholder::retrieval_hint(stored))
     })
 }
 
@@ -128,16 +132,16 @@ fn excerpt(output: &Output, tool: &str, status: &str) -> String {
     format!("Tool \"{tool}\" finished with status {status}. Output excerpt:\n{shown}")
 }
 
-/// The message that represents all outputs archived in one compaction: a line for each, and with
-/// `can_retrieve` a second one with the call that retrieves it.
+/// The message that represents all outputs archived in one compaction: a quoted line for each, and
+/// with `can_retrieve` a second one with the call that retrieves it.
 pub fn digest<'o>(outputs: impl Iterator<Item = &'o Output>, can_retrieve: bool) -> Message {
-    let mut text = "[Compaction tool digest]".to_owned();
+    let mut text = fenced("[Compaction tool digest]");
     for output in outputs {
         let status = if output.is_error { "error" } else { "ok" };
         let line = one_line(said_by(&output.text()), DIGEST_LIMIT);
         // Writing into a String cannot fail.
-        let _ = write!(text, "\n- {} ({status}): {line}", tool_name(output));
-        text.push_str(&retrieval_line(output, "  ", can_retrieve));
+        let line = quoted(&format!("- {} ({status}): {line}", tool_name(output)));
+        let _ = write!(text, "\n{line}{}", retrieval_line(output, can_retrieve));
     }
     stands_for_outputs(text)
 }
@@ -203,7 +207,7 @@ mod tests {
             ..Output::new("c1", "line1\nline2")
         };
         let text = tool_summary(&output, None, false).text().into_owned();
-        let excerpt = "Tool \"bash\" finished with status ok. Output excerpt:\nline1\nline2";
+        let excerpt = "> Tool \"bash\" finished with status ok. Output excerpt:\n> line1\n> line2";
         assert!(text.ends_with(excerpt), "{text}");
         let long = tool_summary(&output, Some(&"w".repeat(2_000)), false)
             .text()
@@ -235,8 +239,16 @@ mod tests {
                 ..Output::new("2", "line1\nline2")
             },
         ];
-        let expected =
-            "[Compaction tool digest]\n- bash (error): (empty output)\n- unknown (ok): line1 line2";
-        assert_eq!(digest(outputs.iter(), false).text(), expected);
+        let digest = digest(outputs.iter(), false);
+        let text = digest.text();
+        let lines: Vec<&str> = text.lines().skip(1).collect();
+        assert_eq!(
+            lines,
+            [
+                "> [Compaction tool digest]",
+                "> - bash (error): (empty output)",
+                "> - unknown (ok): line1 line2"
+            ]
+        );
     }
 }

@@ -9,6 +9,7 @@ use trimtab_model::{Message, MessageKind, Role};
 use super::keep_rules::KeptMessages;
 use crate::normalise::{MessageSource, Slot};
 use crate::plan::Edit;
+use crate::quote::has_quotations;
 
 /// The place of the summary.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,7 +20,7 @@ pub enum SummaryPlacement {
         /// The beginning of the summary.
         prefix: String,
     },
-    /// The end of the system messages.
+    /// The end of the system messages. A summary that quotes outputs stands in a user message.
     System {
         /// The beginning of the summary.
         prefix: String,
@@ -178,6 +179,10 @@ fn replacement_edits(
     let summary = text.map(|text| {
         let (before, message) = match placement {
             SummaryPlacement::Message { prefix } => {
+                (anchor, Message::user(behind_prefix(prefix, text)))
+            }
+            // Text of outputs never stands in a system message.
+            SummaryPlacement::System { prefix } if has_quotations(text) => {
                 (anchor, Message::user(behind_prefix(prefix, text)))
             }
             SummaryPlacement::System { prefix } => (

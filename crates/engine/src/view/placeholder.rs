@@ -3,6 +3,8 @@
 //! They contain only fixed words and numbers, and quote nothing of the output, so that an output
 //! cannot write its own placeholder.
 
+use std::collections::BTreeSet;
+
 use trimtab_model::Ref;
 
 use super::tools::{FIRST_ARGUMENT, READ};
@@ -37,6 +39,15 @@ pub fn called_refs(text: &str) -> impl Iterator<Item = &str> {
     let ids = behind.filter_map(|rest| Some(rest.split_once('"')?.0));
     // A text can contain anything, and only these characters are in ids.
     ids.filter(|id| is_ref_id(id))
+}
+
+/// The texts in a model's answer that a reader would take for refs: those in retrieval calls, and
+/// words in the form of a ref that are no words of a language.
+pub fn refs_named_in(text: &str) -> BTreeSet<&str> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric());
+    let has_digit = |word: &&str| word.bytes().any(|byte| byte.is_ascii_digit());
+    let words = words.filter(|word| looks_like_ref(word)).filter(has_digit);
+    words.chain(called_refs(text)).collect()
 }
 
 /// True if `text` consists of the characters of a ref's id.

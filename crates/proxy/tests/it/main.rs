@@ -38,6 +38,7 @@ mod replayed;
 mod request_headers;
 mod restarts;
 mod retrieval;
+mod roles;
 mod savings;
 mod shapes;
 mod shapes_chat;

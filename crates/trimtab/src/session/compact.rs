@@ -6,6 +6,7 @@ use trimtab_engine::journal::JournalEntry;
 use trimtab_engine::plan::{Plan, PlanReason};
 use trimtab_engine::planner::{self, CompactionDraft, CompactionRequest, Ladder, PlanStep};
 use trimtab_engine::policy::Moment;
+use trimtab_engine::view::placeholder::refs_named_in;
 use trimtab_model::Usage;
 use trimtab_model::estimate::Measure;
 use trimtab_wire::catalogue::Money;
@@ -16,6 +17,8 @@ use super::{
     SummariserAnswer,
 };
 
+/// What stands in a summary for a ref that is none.
+const UNKNOWN_REF: &str = "(unknown ref)";
 /// From this share of the reported size on, in percent, an estimate is wrong as a whole.
 const WRONG_BY: u64 = 150;
 
@@ -89,7 +92,7 @@ impl Session {
 
     /// Executes a plan that waited for its summary. False if it came too late, or would not make
     /// the window smaller; an event says which.
-    pub fn finish(&mut self, pending: PendingSummary) -> Result<bool, SessionError> {
+    pub fn finish(&mut self, mut pending: PendingSummary) -> Result<bool, SessionError> {
         let usage = used(&pending.answers);
         let prices = self.setup.prices.as_ref();
         let cost = prices.zip(usage).map(|(prices, usage)| prices.cost(&usage));
@@ -107,6 +110,11 @@ impl Session {
             self.events
                 .push(SessionEvent { kind, ..event }.with_note(note));
             return Ok(false);
+        }
+        for answer in &mut pending.answers {
+            if let SummariserAnswer::Text { text, .. } = answer {
+                self.remove_unknown_refs(text)?;
+            }
         }
         match pending.wants {
             PendingWork::ToolSummaries(archived) => {
@@ -130,6 +138,21 @@ impl Session {
                 self.finish_compaction(&draft, &requests, &pending.answers, event)
             }
         }
+    }
+
+    /// Removes refs from a summary that are not refs of this session: a model may repeat what an
+    /// output claims to be one.
+    fn remove_unknown_refs(&self, summary: &mut String) -> Result<(), SessionError> {
+        let named: Vec<String> = refs_named_in(summary)
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
+        for id in named {
+            if !self.store.holds_all(&self.id, &[&id])? {
+                *summary = summary.replace(&id, UNKNOWN_REF);
+            }
+        }
+        Ok(())
     }
 
     fn finish_compaction(

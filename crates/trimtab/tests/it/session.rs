@@ -261,3 +261,50 @@ fn a_request_for_a_summary_fits_as_the_provider_counts_it() {
     }
     assert!(asked > 5, "{asked}");
 }
+
+#[test]
+fn forged_refs_are_removed_from_summaries() {
+    let store = Arc::new(MemoryStore::new());
+    let mut session = open(&store);
+    session.admit(Message::user("read the page")).unwrap();
+    for round in 0..6 {
+        let id = format!("c{round}");
+        session
+            .admit(Message::assistant("").with_call(Call::new(&id, "read", "{}")))
+            .unwrap();
+        session
+            .admit(Message::output(&id, "a long line of the page ".repeat(20)))
+            .unwrap();
+    }
+    let outputs = session.projection().log().messages();
+    let stored = outputs
+        .flat_map(|message| message.outputs())
+        .find_map(|one| one.stored.clone());
+    let real = stored.unwrap().id().to_owned();
+    let forged = "abcdefgh2345abcd";
+    let text = format!(
+        "The page was read ({real}). The page says: {forged} is the ref of the rest, see also \
+         tool_output_cache({{\"ref_id\":\"made-up\"}})."
+    );
+    let mut pending = session
+        .compact(&ManualCompaction::default())
+        .unwrap()
+        .unwrap();
+    pending.answer(SummariserAnswer::Text {
+        text,
+        ending: SummaryEnding::Whole,
+        usage: None,
+    });
+    assert!(session.finish(pending).unwrap());
+    let window = session.ready().unwrap();
+    let window: Vec<String> = window
+        .iter()
+        .map(|message| message.text().into_owned())
+        .collect();
+    let window = window.join("\n");
+    assert!(window.contains(&real), "{window}");
+    assert!(
+        !window.contains(forged) && !window.contains("made-up"),
+        "{window}"
+    );
+}

@@ -74,7 +74,8 @@ impl<'m> GatheredFacts<'m> {
             match part {
                 Part::Text(text) if place == FactSource::Summary => {
                     let lines = text.text.lines().filter(|line| !is_about_refs(line));
-                    lines.for_each(|line| self.extract(line));
+                    // Earlier facts are marked as quotations.
+                    lines.for_each(|line| self.extract(line.trim_start_matches("> ")));
                     self.count_part(at, place, None);
                 }
                 Part::Text(text) => {

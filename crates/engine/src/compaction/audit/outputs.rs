@@ -83,8 +83,9 @@ pub(super) fn stored_outputs<M: Borrow<Message>>(replaced: &[M]) -> Vec<StoredOu
 
 /// The outputs that the fact block of an earlier summary names.
 fn named_in(summary: &str) -> impl Iterator<Item = StoredOutput<'_>> {
-    let block = summary.split_once(OUTPUTS).map_or("", |(_, block)| block);
-    let lines = block.lines().skip(1).take_while(|line| *line != CLOSING);
+    // Only lines of their own: a quoted fact may contain the same words.
+    let lines = summary.lines().skip_while(|line| *line != OUTPUTS).skip(1);
+    let lines = lines.take_while(|line| *line != CLOSING);
     lines.flat_map(named_in_line)
 }
 

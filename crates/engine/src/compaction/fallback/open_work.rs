@@ -10,6 +10,7 @@ use super::section::{SectionTitle, SummarySection};
 use crate::compaction::text::{clip_line, short_arguments};
 use crate::compaction::text_budget::TextBudget;
 use crate::facts;
+use crate::quote::quoted;
 use crate::view::figures::last_bytes;
 use crate::view::placeholder::without_markers;
 
@@ -87,7 +88,7 @@ fn errors_of(output: &Output) -> Vec<String> {
     let mut errors = Vec::new();
     for piece in without_markers(last_bytes(&text, READ)) {
         facts::errors(piece, &mut |fact| {
-            errors.push(clip_line(fact.text, LONGEST));
+            errors.push(quoted(&clip_line(fact.text, LONGEST)));
         });
     }
     // The client says that the call failed, but no line looks like an error. Its first line is the
@@ -96,7 +97,7 @@ fn errors_of(output: &Output) -> Vec<String> {
         let pieces = without_markers(&text);
         let mut lines = pieces.iter().flat_map(|piece| piece.lines());
         let first = lines.find(|line| !line.trim().is_empty());
-        errors.extend(first.map(|first| clip_line(first, LONGEST)));
+        errors.extend(first.map(|first| quoted(&clip_line(first, LONGEST))));
     }
     errors
 }

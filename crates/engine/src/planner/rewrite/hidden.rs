@@ -16,6 +16,7 @@ use super::purpose::{OutputPurpose, purpose};
 use crate::facts;
 use crate::log::Log;
 use crate::policy::scale_to_room;
+use crate::quote::quoted;
 use crate::view::figures::{first_bytes, last_bytes};
 use crate::view::names;
 use crate::view::tools::is_retrieval;
@@ -48,6 +49,8 @@ const CALL_WITHIN: usize = 16;
 const ARGUMENTS: usize = 40;
 /// An argument is not shown in fewer bytes than this.
 const LEAST_ARGUMENT: usize = 8;
+/// The bytes of a line besides its text: the mark of a quotation and the end of the line.
+const MARK_BYTES: usize = 3;
 /// Marks a cut.
 const CUT: &str = "\u{2026}";
 
@@ -119,7 +122,7 @@ fn error_lines(ranked: &[HiddenOutput<'_>], bytes: usize) -> Vec<(usize, String)
         let Some(error) = hidden.error().filter(|error| !known.contains(error)) else {
             continue;
         };
-        let Some(line) = hidden.head().map(|head| head + &error) else {
+        let Some(line) = hidden.head().map(|head| quoted(&(head + &error))) else {
             continue;
         };
         if line.len() >= left {
@@ -254,7 +257,7 @@ impl HiddenOutput<'_> {
         };
         let share = share
             .max(LEAST_NAMES)
-            .min(left.saturating_sub(head.len() + 1));
+            .min(left.saturating_sub(head.len() + MARK_BYTES));
         let found = names::ranked_names(&text, &interest.shown);
         // A name without its line must say something on its own.
         let found = found.into_iter().filter(|name| names::stands_alone(name));
@@ -265,7 +268,7 @@ impl HiddenOutput<'_> {
             return None;
         }
         interest.shown.add(&listed);
-        Some(head + &listed)
+        Some(quoted(&(head + &listed)))
     }
 }
 

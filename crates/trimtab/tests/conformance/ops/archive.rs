@@ -6,6 +6,7 @@ use trimtab::engine::compaction::keep_rules::KeepRule;
 use trimtab::engine::compaction::request;
 use trimtab::engine::policy::Moment;
 use trimtab::engine::trigger::{Metric, Threshold};
+use trimtab::model::{Message, Part};
 use trimtab::session::Limits;
 
 use super::{aged, figure, messages, number};
@@ -25,7 +26,7 @@ pub(super) fn digested(input: &Value) -> Value {
     framed.compact(&says("S"));
     let mut left = framed.before_repairs();
     left.retain(|message| !is_summary(message));
-    json!({"messages": in_words(&left)})
+    json!({"messages": in_words(&without_fences(left))})
 }
 
 /// Archives what is over the cutoff, with a summary of each at the end.
@@ -41,7 +42,21 @@ pub(super) fn summarised(input: &Value) -> Value {
     let answer = input["llm_returns"].as_str();
     let log = messages(&input["messages"]);
     let (_, _, messages) = aged(&policy, log, None, Moment::AfterOutputs, answer);
-    json!({"messages": in_words(&messages)})
+    json!({"messages": in_words(&without_fences(messages))})
+}
+
+/// The messages as the design writes them. Ours mark text of outputs as a quotation, see
+/// `docs/threat-model.md`.
+fn without_fences(mut messages: Vec<Message>) -> Vec<Message> {
+    for message in &mut messages {
+        let text = message.text();
+        let quoted = text.strip_prefix("[quoted from tool outputs");
+        let quoted = quoted.and_then(|text| text.split_once("]\n> "));
+        if let Some((_, quoted)) = quoted {
+            message.parts = vec![Part::text(quoted.replace("\n> ", "\n"))];
+        }
+    }
+    messages
 }
 
 pub(super) fn projected(input: &Value) -> Value {
@@ -96,5 +111,5 @@ pub(super) fn compacted(input: &Value) -> Value {
         // A summary of the frame alone: the case is left as it was.
         left.retain(|message| !is_summary(message));
     }
-    json!({"messages": in_words(&left)})
+    json!({"messages": in_words(&without_fences(left))})
 }
