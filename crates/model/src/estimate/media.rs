@@ -34,9 +34,9 @@ const CHAT: Patches = Patches {
 /// A rule that counts a token for each patch of an image, which is scaled down first.
 struct Patches {
     /// The side of a patch in pixels.
-    side: u32,
+    side: u64,
     /// The longest side of an image in pixels.
-    longest: u32,
+    longest: u64,
     /// The maximum number of patches.
     most: u32,
 }
@@ -102,13 +102,16 @@ fn size_of(data: &str) -> Option<(usize, usize)> {
 
 impl Patches {
     fn tokens(&self, (width, height): (usize, usize)) -> u32 {
-        let pixels = |side: usize| f64::from(u32::try_from(side).unwrap_or(u32::MAX).max(1));
+        let pixels = |side: usize| u64::try_from(side).unwrap_or(u64::MAX).max(1);
         let (width, height) = (pixels(width), pixels(height));
-        let fits = (f64::from(self.longest) / width.max(height)).min(1.0);
-        let side = f64::from(self.side);
-        let patches = (width * fits / side).ceil() * (height * fits / side).ceil();
+        let longer = width.max(height);
+        let patches = |side: u64| {
+            let scaled = side.saturating_mul(self.longest.min(longer)) / longer;
+            scaled.div_ceil(self.side).max(1)
+        };
+        let patches = patches(width).saturating_mul(patches(height));
         // Larger images are scaled down until so many patches cover them.
-        patches.min(f64::from(self.most)) as u32
+        u32::try_from(patches).map_or(self.most, |patches| patches.min(self.most))
     }
 }
 

@@ -296,9 +296,9 @@ fn forged_refs_are_removed_from_summaries() {
         usage: None,
     });
     assert!(session.finish(pending).unwrap());
-    let window = session.ready().unwrap();
+    let window = session.window().unwrap();
     let window: Vec<String> = window
-        .iter()
+        .messages()
         .map(|message| message.text().into_owned())
         .collect();
     let window = window.join("\n");

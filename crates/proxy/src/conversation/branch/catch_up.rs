@@ -6,6 +6,7 @@ use trimtab_store::Store;
 
 use super::Branch;
 use crate::conversation::hidden_rounds;
+use crate::models::silent_truncation::TruncationWatch;
 
 /// How a branch in memory relates to its session in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
