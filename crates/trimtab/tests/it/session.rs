@@ -278,6 +278,7 @@ fn forged_refs_are_removed_from_summaries() {
     }
     let outputs = session.projection().log().messages();
     let stored = outputs
+        .iter()
         .flat_map(|message| message.outputs())
         .find_map(|one| one.stored.clone());
     let real = stored.unwrap().id().to_owned();
