@@ -75,6 +75,10 @@ async fn run_client(client: &'static ClientSetup) -> ClientRow {
                 let cells = run_scenario(client, &installed, scenario).await;
                 row.cells.extend(cells);
             }
+            let direct: Vec<RunReport> = row.cells.iter().map(|cell| cell.direct.clone()).collect();
+            for cell in &mut row.cells {
+                cell.comparison = compare(&cell.direct, &cell.proxied, &direct);
+            }
         }
         Err(why) => row.skipped = Some(why),
     }
@@ -95,7 +99,7 @@ async fn run_scenario(
         cells.push(MatrixCell {
             scenario,
             preset,
-            comparison: compare(&direct, &proxied),
+            comparison: compare(&direct, &proxied, &[]),
             direct: direct.clone(),
             proxied,
         });
