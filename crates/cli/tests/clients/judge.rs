@@ -269,7 +269,7 @@ mod tests {
         let same = compare(&direct, &report(&["client failed"]), &[]);
         assert!(matches!(same, Comparison::SameAsDirect(_)));
         let lost = report(&["client failed", "needle lost"]);
-        let Comparison::Failed(new) = compare(&direct, &lost, &[direct.clone()]) else {
+        let Comparison::Failed(new) = compare(&direct, &lost, std::slice::from_ref(&direct)) else {
             panic!("the needle was not lost without the proxy");
         };
         assert_eq!(new, [RunFailure::new("needle lost", "")]);
