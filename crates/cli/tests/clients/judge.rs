@@ -14,6 +14,9 @@ use crate::shell::{Shell, offered_tools};
 /// What stands beside refs in a window.
 const REF_MARKS: [&str; 2] = ["ref_id", "[Stored outputs"];
 
+/// The end of the name of a failure: the model no longer knew something.
+const LOST: &str = " lost";
+
 /// Something that went wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RunFailure {
@@ -90,7 +93,7 @@ pub(crate) fn judge(
     for (what, place) in [("needle", progress.needle), ("decision", progress.decision)] {
         if place == Knowledge::Lost {
             fail(
-                &format!("{what} lost"),
+                &format!("{what}{LOST}"),
                 "neither in the window nor found".to_owned(),
             );
         }
@@ -197,12 +200,17 @@ fn switches(answered: &[&Arc<ReceivedRequest>]) -> usize {
     pairs.count()
 }
 
-/// What of `proxied` goes wrong only through the proxy.
-pub(crate) fn compare(direct: &RunReport, proxied: &RunReport) -> Comparison {
-    let is_new = |failure: &&RunFailure| {
-        let mut known = direct.failures.iter();
-        !known.any(|known| known.kind == failure.kind)
-    };
+/// What of `proxied` goes wrong only through the proxy. `others` are the direct runs of the client
+/// in all scenarios: a client that forgets by itself does so in each scenario that is long enough,
+/// and a direct run that broke off was not.
+pub(crate) fn compare(direct: &RunReport, proxied: &RunReport, others: &[RunReport]) -> Comparison {
+    let others = others
+        .iter()
+        .filter(|_| direct.needle == Knowledge::Unasked);
+    let forgotten = others.flat_map(|other| &other.failures);
+    let forgotten = forgotten.filter(|failure| failure.kind.ends_with(LOST));
+    let known: Vec<&RunFailure> = direct.failures.iter().chain(forgotten).collect();
+    let is_new = |failure: &&RunFailure| !known.iter().any(|known| known.kind == failure.kind);
     let new: Vec<RunFailure> = proxied.failures.iter().filter(is_new).cloned().collect();
     if !new.is_empty() {
         return Comparison::Failed(new);
@@ -257,14 +265,29 @@ mod tests {
     #[test]
     fn only_failures_that_the_direct_run_lacks_count() {
         let direct = report(&["client failed"]);
-        assert_eq!(compare(&direct, &report(&[])), Comparison::Fine);
-        let same = compare(&direct, &report(&["client failed"]));
+        assert_eq!(compare(&direct, &report(&[]), &[]), Comparison::Fine);
+        let same = compare(&direct, &report(&["client failed"]), &[]);
         assert!(matches!(same, Comparison::SameAsDirect(_)));
-        let Comparison::Failed(new) = compare(&direct, &report(&["client failed", "needle lost"]))
-        else {
+        let lost = report(&["client failed", "needle lost"]);
+        let Comparison::Failed(new) = compare(&direct, &lost, std::slice::from_ref(&direct)) else {
             panic!("the needle was not lost without the proxy");
         };
         assert_eq!(new, [RunFailure::new("needle lost", "")]);
+    }
+
+    #[test]
+    fn a_client_that_forgets_by_itself_may_do_so_where_its_direct_run_broke_off() {
+        let broken_off = report(&["client failed"]);
+        let others = [broken_off.clone(), report(&["needle lost"])];
+        let lost = report(&["needle lost"]);
+        let same = compare(&broken_off, &lost, &others);
+        assert!(matches!(same, Comparison::SameAsDirect(_)), "{same:?}");
+        let complete = RunReport {
+            needle: Knowledge::Shown,
+            ..RunReport::default()
+        };
+        let failed = compare(&complete, &lost, &others);
+        assert!(matches!(failed, Comparison::Failed(_)), "{failed:?}");
     }
 
     #[test]

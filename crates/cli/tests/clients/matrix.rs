@@ -75,6 +75,10 @@ async fn run_client(client: &'static ClientSetup) -> ClientRow {
                 let cells = run_scenario(client, &installed, scenario).await;
                 row.cells.extend(cells);
             }
+            let direct: Vec<RunReport> = row.cells.iter().map(|cell| cell.direct.clone()).collect();
+            for cell in &mut row.cells {
+                cell.comparison = compare(&cell.direct, &cell.proxied, &direct);
+            }
         }
         Err(why) => row.skipped = Some(why),
     }
@@ -90,15 +94,24 @@ async fn run_scenario(
     let window = scenario.room().map(|room| direct.first_tokens + room);
     let mut cells = Vec::new();
     for preset in presets(client) {
-        let through = Through { preset, window };
-        let proxied = run(client, installed, scenario, Some(through)).await;
-        cells.push(MatrixCell {
+        let mut cell = MatrixCell {
             scenario,
             preset,
-            comparison: compare(&direct, &proxied),
+            comparison: Comparison::Fine,
             direct: direct.clone(),
-            proxied,
-        });
+            proxied: RunReport::default(),
+        };
+        // Clients do work in the background, so that no two runs are the same. A fault of ours is
+        // there in both.
+        for _ in 0..2 {
+            let through = Through { preset, window };
+            cell.proxied = run(client, installed, scenario, Some(through)).await;
+            cell.comparison = compare(&direct, &cell.proxied, &[]);
+            if !matches!(cell.comparison, Comparison::Failed(_)) {
+                break;
+            }
+        }
+        cells.push(cell);
     }
     cells
 }

@@ -72,8 +72,11 @@ fn refs_of_a_window_stay_few_and_reach_all_outputs_under_every_preset() {
         let early = most_refs(&mut talk);
         let mut talk = talk.at_round(LATE);
         let late = most_refs(&mut talk);
+        // Refs are drawn at random, so compactions happen at other rounds in each run, and a window
+        // has a few refs more or less. If refs were never dropped, there would be three times as
+        // many.
         assert!(
-            late * 100 <= early * 120,
+            late * 2 <= early * 3 + 4,
             "{name}: {early} refs in a window, then {late}"
         );
         let lost = lost(&mut talk, LATE);
