@@ -20,7 +20,7 @@ use trimtab_model::Message;
 use trimtab_model::estimate::Measure;
 use trimtab_store::{SessionId, StagedStore, Store, Stream};
 
-use crate::conversation::durability::{FlushScheduled, is_conflict};
+use crate::conversation::durability::{FlushScheduled, LEASE, is_conflict};
 use crate::conversation::hidden_rounds::{self, PendingOwnCalls};
 use crate::conversation::message_map::MessageMap;
 use crate::models::silent_truncation::{self, PromptReading};
@@ -122,7 +122,7 @@ impl Branch {
         id: SessionId,
         setup: Setup,
     ) -> Result<Option<Self>, SessionError> {
-        let staged = Arc::new(StagedStore::new(Arc::clone(store)));
+        let staged = Arc::new(StagedStore::leasing(Arc::clone(store), LEASE));
         let session = Session::open(Arc::clone(&staged) as Arc<dyn Store>, id, setup)?;
         let log = session.projection().log();
         let Some(message_map) = MessageMap::read(log) else {
