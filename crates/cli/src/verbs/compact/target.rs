@@ -38,8 +38,13 @@ pub(super) fn check(file: &Path, output: &Path, force: bool) -> Result<(), Failu
     Ok(())
 }
 
-/// Writes the transcript atomically.
-pub(super) fn write(output: &Path, bytes: &[u8], terminal: &mut Terminal) -> Result<(), Failure> {
+/// Writes the transcript atomically. If it replaces the `original`, that must not have changed.
+pub(super) fn write(
+    output: &Path,
+    bytes: &[u8],
+    original: Option<&[u8]>,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
     if is_stdout(output) {
         terminal.data().write_all(bytes)?;
         return Ok(());
@@ -62,10 +67,29 @@ pub(super) fn write(output: &Path, bytes: &[u8], terminal: &mut Terminal) -> Res
             file.as_file().set_permissions(old.permissions())?;
         }
         file.as_file().sync_all()?;
-        file.persist(&target).map_err(|error| error.error)
+        // As late as possible: a client that still runs appends its messages here.
+        if original.is_some_and(|original| !has_bytes(&target, original)) {
+            return Ok(false);
+        }
+        file.persist(&target).map_err(|error| error.error)?;
+        Ok(true)
     });
+    if matches!(written, Ok(false)) {
+        return Err(Failure::WithHint {
+            message: format!(
+                "{} has changed meanwhile, and is left as it is",
+                output.display()
+            ),
+            hint: Some("quit the client that writes it, and compact it again".to_owned()),
+        });
+    }
     written.map(drop).map_err(|error| Failure::WithHint {
         message: format!("{}: cannot write: {error}", output.display()),
         hint: None,
     })
+}
+
+/// True if a file has these bytes.
+fn has_bytes(path: &Path, bytes: &[u8]) -> bool {
+    std::fs::read(path).is_ok_and(|found| found == bytes)
 }
