@@ -16,7 +16,6 @@ use std::time::{Duration, Instant};
 
 use trimtab::session::{Moment, PendingSummary, Session, SessionError, Setup};
 use trimtab_engine::policy::Policy;
-use trimtab_model::Message;
 use trimtab_model::estimate::Measure;
 use trimtab_store::{SessionId, StagedStore, Store, Stream};
 
@@ -222,15 +221,6 @@ impl Branch {
             self.session.front_changes()?;
         }
         Ok(())
-    }
-
-    /// The client's unaltered messages, with their positions.
-    pub(crate) fn unaltered_messages(&self) -> Vec<(usize, Arc<Message>)> {
-        let log = self.session.projection().log();
-        let places = self.message_map.unaltered();
-        places
-            .filter_map(|(at, place)| Some((at, Arc::clone(log.get(place)?))))
-            .collect()
     }
 
     /// The log length that corresponds to the client's first messages.
