@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use super::local_user;
+use crate::transport::peer_socket::PeerSocket;
 
 /// The connection of a request.
 #[derive(Debug)]
@@ -28,15 +28,12 @@ impl Default for InboundConnection {
 
 impl InboundConnection {
     pub(crate) fn new(peer: SocketAddr, local: SocketAddr, is_tls: bool) -> Self {
-        // Only for loopback do both ends belong to this machine. The mapped form `::ffff:127.0.0.1`
-        // is made canonical first, or it would not count as loopback.
-        let is_loopback = |address: SocketAddr| address.ip().to_canonical().is_loopback();
-        let is_here = is_loopback(peer) && is_loopback(local);
+        let socket = PeerSocket::new(peer, local);
         Self {
             peer,
             local,
             is_tls,
-            is_own_user: is_here && local_user::is_own_user(peer, local),
+            is_own_user: socket.is_some_and(PeerSocket::is_own_user),
         }
     }
 

@@ -7,7 +7,6 @@
 mod connection;
 mod credential;
 mod host_check;
-mod local_user;
 mod new_token;
 mod origin_check;
 mod rate_limit;

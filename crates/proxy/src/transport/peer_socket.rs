@@ -1,4 +1,4 @@
-//! Whether a loopback connection comes from a process of our own user.
+//! The client's end of a connection on this machine: whose it is, and whether it is still open.
 //!
 //! Everybody on a machine can connect to its loopback addresses. Linux knows the owner of every
 //! socket, and answers for a single connection in the time of a few system calls, so a crowd of
@@ -7,15 +7,53 @@
 
 use std::net::SocketAddr;
 
-/// True if the socket at `peer`, connected to us at `local`, belongs to our own user.
-#[cfg(target_os = "linux")]
-pub(super) fn is_own_user(peer: SocketAddr, local: SocketAddr) -> bool {
-    diagnosis::owner(peer, local) == Some(rustix::process::geteuid().as_raw())
+/// The socket of a client on this machine.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PeerSocket {
+    from: SocketAddr,
+    to: SocketAddr,
 }
 
-#[cfg(not(target_os = "linux"))]
-pub(super) fn is_own_user(_peer: SocketAddr, _local: SocketAddr) -> bool {
-    true
+impl PeerSocket {
+    /// The socket at `peer`, connected to us at `local`. Only for loopback do both ends belong to
+    /// this machine.
+    pub(crate) fn new(peer: SocketAddr, local: SocketAddr) -> Option<Self> {
+        // The mapped form `::ffff:127.0.0.1` is made canonical first, or it would not count.
+        let canonical = |address: SocketAddr| {
+            let ip = address.ip().to_canonical();
+            ip.is_loopback()
+                .then(|| SocketAddr::new(ip, address.port()))
+        };
+        Some(Self {
+            from: canonical(peer)?,
+            to: canonical(local)?,
+        })
+    }
+
+    /// True if it belongs to a process of our own user. A connection that its client has closed, or
+    /// closed one half of, proves nothing.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn is_own_user(self) -> bool {
+        let socket = diagnosis::ask(self.from, self.to);
+        let own = rustix::process::geteuid().as_raw();
+        socket.is_some_and(|socket| socket.is_established && socket.user == own)
+    }
+
+    /// True if a process still has it open, and can read from it.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn is_open(self) -> bool {
+        diagnosis::ask(self.from, self.to).is_some()
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn is_own_user(self) -> bool {
+        true
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn is_open(self) -> bool {
+        false
+    }
 }
 
 /// Questions to `sock_diag(7)`.
@@ -34,12 +72,20 @@ mod diagnosis {
     const TCP: u8 = 6;
     /// `TCP_ESTABLISHED`.
     const ESTABLISHED: u8 = 1;
+    /// `TCP_LISTEN`.
+    const LISTENS: u8 = 10;
     /// The length of a question, and of an answer without attributes.
     const QUESTION: u32 = 72;
     const ANSWER: usize = 88;
 
-    /// The user of the socket that connects `from` to `to`, if it is open.
-    pub(super) fn owner(from: SocketAddr, to: SocketAddr) -> Option<u32> {
+    /// A socket that a process has open.
+    pub(super) struct OpenSocket {
+        pub(super) user: u32,
+        pub(super) is_established: bool,
+    }
+
+    /// The socket that connects `from` to `to`, if a process has it open.
+    pub(super) fn ask(from: SocketAddr, to: SocketAddr) -> Option<OpenSocket> {
         let (kind, flags) = (SocketType::DGRAM, SocketFlags::CLOEXEC);
         let protocol = Some(netlink::SOCK_DIAG);
         let socket = socket_with(AddressFamily::NETLINK, kind, flags, protocol).ok()?;
@@ -49,19 +95,19 @@ mod diagnosis {
         recv(&socket, &mut answer, RecvFlags::DONTWAIT).ok()?;
         let word = |at: usize| Some(u32::from_ne_bytes(answer.get(at..at + 4)?.try_into().ok()?));
         let is_answer = answer.get(4..6)? == BY_FAMILY.to_ne_bytes();
-        let state = *answer.get(17)?;
-        let (user, inode) = (word(80)?, word(84)?);
-        // A socket that its process has closed is listed without an inode, and as one of root. A
-        // process that listens at the same port is found if the connection is gone.
-        (is_answer && state == ESTABLISHED && inode != 0).then_some(user)
+        // A socket that its process has closed is listed without an inode, and as one of root. If
+        // the connection is gone, the kernel names a process that listens at the client's port.
+        let is_open = is_answer && word(84)? != 0 && *answer.get(17)? != LISTENS;
+        is_open.then_some(OpenSocket {
+            user: word(80)?,
+            is_established: *answer.get(17)? == ESTABLISHED,
+        })
     }
 
     /// `struct nlmsghdr` and `struct inet_diag_req_v2`.
     fn question(from: SocketAddr, to: SocketAddr) -> Vec<u8> {
-        // A client with an IPv6 socket can be connected to an IPv4 address. The kernel finds it by
-        // that address.
-        let (from_ip, to_ip) = (from.ip().to_canonical(), to.ip().to_canonical());
-        let family = match from_ip {
+        // The kernel finds a client with an IPv6 socket by its IPv4 address, if it has one.
+        let family = match from.ip() {
             IpAddr::V4(_) => AddressFamily::INET,
             IpAddr::V6(_) => AddressFamily::INET6,
         };
@@ -77,7 +123,7 @@ mod diagnosis {
         question.extend(u32::MAX.to_ne_bytes());
         question.extend(from.port().to_be_bytes());
         question.extend(to.port().to_be_bytes());
-        for ip in [from_ip, to_ip] {
+        for ip in [from.ip(), to.ip()] {
             match ip {
                 IpAddr::V4(ip) => question.extend(ip.octets().into_iter().chain([0; 12])),
                 IpAddr::V6(ip) => question.extend(ip.octets()),
@@ -94,7 +140,15 @@ mod diagnosis {
 mod tests {
     use super::*;
     use std::io::Write;
-    use std::net::{TcpListener, TcpStream};
+    use std::net::{Shutdown, TcpListener, TcpStream};
+
+    fn connected(listen: &str, host: &str) -> Option<(TcpListener, TcpStream, PeerSocket)> {
+        let listener = TcpListener::bind(listen).ok()?;
+        let local = listener.local_addr().unwrap();
+        let client = TcpStream::connect((host, local.port())).unwrap();
+        let socket = PeerSocket::new(client.local_addr().unwrap(), local)?;
+        Some((listener, client, socket))
+    }
 
     #[test]
     fn open_socket_of_either_family_is_found() {
@@ -103,29 +157,34 @@ mod tests {
             ("[::1]:0", "::1"),
             ("127.0.0.1:0", "::ffff:127.0.0.1"),
         ] {
-            let Ok(listener) = TcpListener::bind(listen) else {
+            let Some((_listener, client, socket)) = connected(listen, host) else {
                 continue;
             };
-            let local = listener.local_addr().unwrap();
-            let client = TcpStream::connect((host, local.port())).unwrap();
-            let peer = client.local_addr().unwrap();
-            assert!(is_own_user(peer, local), "{host}");
-            let other = SocketAddr::new(peer.ip(), 1);
-            assert!(!is_own_user(other, local), "{host}");
-            // A listener is no proof, although it is at the same place.
-            assert!(!is_own_user(local, other), "{host}");
+            assert!(socket.is_own_user() && socket.is_open(), "{host}");
+            client.shutdown(Shutdown::Write).unwrap();
+            assert!(!socket.is_own_user() && socket.is_open(), "{host}");
+            // Nobody is connected from there, and somebody listens there.
+            let (from, to) = (socket.to, SocketAddr::new(socket.from.ip(), 1));
+            let other = PeerSocket { from, to };
+            assert!(!other.is_own_user() && !other.is_open(), "{host}");
         }
     }
 
     #[test]
     fn closed_socket_proves_nothing() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let local = listener.local_addr().unwrap();
-        let mut client = TcpStream::connect(local).unwrap();
-        let peer = client.local_addr().unwrap();
+        let (_listener, mut client, socket) = connected("127.0.0.1:0", "127.0.0.1").unwrap();
         // Nobody reads it, so the kernel keeps the socket after it was closed.
         client.write_all(b"GET / HTTP/1.1\r\n").unwrap();
         drop(client);
-        assert!(!is_own_user(peer, local));
+        assert!(!socket.is_own_user() && !socket.is_open());
+    }
+
+    #[test]
+    fn only_loopback_is_on_this_machine() {
+        let address = |text: &str| text.parse().unwrap();
+        let local = address("127.0.0.1:8787");
+        assert!(PeerSocket::new(address("[::ffff:127.0.0.1]:1"), local).is_some());
+        assert!(PeerSocket::new(address("192.0.2.1:1"), local).is_none());
+        assert!(PeerSocket::new(address("127.0.0.1:1"), address("192.0.2.1:1")).is_none());
     }
 }
