@@ -168,7 +168,7 @@ fn collected_text_is_gone_and_its_space_is_freed() {
 /// Runs `script` where `$DISK` is a small disk of its own; none if the system allows no mount.
 fn on_small_disk(script: &str) -> Option<(String, String)> {
     let folder = tempfile::tempdir().unwrap();
-    let mount = "mount -t tmpfs -o size=6m,mode=700 none \"$DISK\" 2>/dev/null || exit 77";
+    let mount = "mount -t tmpfs -o size=24m,mode=700 none \"$DISK\" 2>/dev/null || exit 77";
     let mut command = Command::new("unshare");
     command
         .args(["--mount", "sh", "-c", &format!("{mount}; {script}")])

@@ -155,6 +155,9 @@ async fn closed_connection_of_another_user_is_not_the_local_user() {
     let listed = get(&served.url, "/trimtab/status", &[]).await;
     let figures = value(&listed);
     assert_eq!(figures["sessions"], 0, "{figures}");
+    assert!(stored_ref(&served.url, &[]).await.is_some());
+    let figures = value(&get(&served.url, "/trimtab/status", &[]).await);
+    assert_eq!(figures["sessions"], 1, "{figures}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -195,7 +195,7 @@ fn said(log: &[Arc<Message>]) -> Vec<SaidText<'_>> {
                 at,
                 text,
                 is_output,
-            })
+            });
         };
         for part in &message.parts {
             match part {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use trimtab::engine::view::placeholder::{called_refs, is_ref_id};
 use trimtab::engine::view::tools::READ;
 use trimtab::store::{Error, SessionId, Store};
-use trimtab_model::{Message, Output};
+use trimtab_model::{Message, Output, Role};
 
 use super::next_steps::read_command;
 
@@ -32,12 +32,14 @@ pub(super) fn is_own_summary(message: &Message) -> bool {
     own_read_line(message).is_some()
 }
 
-/// The last line of a summary of an earlier run. An output that ends with such a line is none.
+/// The last line of a summary of an earlier run. An output that ends with such a line is none, nor
+/// is an answer of the model, which can repeat an output.
 fn own_read_line(message: &Message) -> Option<String> {
     let text = message.text();
     let last = text.lines().next_back().unwrap_or_default();
     let is_ours = last.starts_with(READ_LINE_START) && last.ends_with(READ_LINE_END);
-    (is_ours && !message.has_outputs()).then(|| last.to_owned())
+    let is_said = message.has_outputs() || message.role == Role::Assistant;
+    (is_ours && !is_said).then(|| last.to_owned())
 }
 
 /// Makes the session of the last run on these messages the parent of `id`, so that it can read the
