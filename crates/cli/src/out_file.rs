@@ -1,7 +1,7 @@
 //! Files for results that a flag names, such as `--html OUT`.
 
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use crate::exit::Failure;
@@ -60,6 +60,33 @@ pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), Failure> {
     })
 }
 
-fn unwritable(path: &Path, error: &std::io::Error) -> String {
+/// Replaces a file with a rename, so that nobody reads half of it. Links lead to the file, which
+/// keeps its permissions; only the user can read a new one. Returns false, and changes nothing, if
+/// the file no longer has the bytes of the `original`.
+pub fn replace(path: &Path, bytes: &[u8], original: Option<&[u8]>) -> io::Result<bool> {
+    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let folder = target
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    // In the same folder, because a file cannot be renamed across file systems. Created for us: a
+    // link that somebody planted is never followed.
+    let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
+    file.write_all(bytes)?;
+    if let Ok(old) = target.metadata() {
+        file.as_file().set_permissions(old.permissions())?;
+    }
+    // The rename must not become durable before the bytes.
+    file.as_file().sync_all()?;
+    // As late as possible: another program may write to the file meanwhile.
+    if let Some(original) = original
+        && std::fs::read(&target)? != original
+    {
+        return Ok(false);
+    }
+    file.persist(&target).map_err(|error| error.error)?;
+    Ok(true)
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> String {
     format!("{}: cannot write: {error}", path.display())
 }

@@ -1,7 +1,7 @@
 //! Opens input: a file, or `-` for standard input.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, IsTerminal as _};
 use std::path::Path;
 
 use crate::exit::Failure;
@@ -32,6 +32,18 @@ fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
+#[cfg(unix)]
+fn is_device(metadata: &std::fs::Metadata) -> bool {
+    use std::os::unix::fs::FileTypeExt as _;
+    let kind = metadata.file_type();
+    kind.is_char_device() || kind.is_block_device()
+}
+
+#[cfg(not(unix))]
+fn is_device(_: &std::fs::Metadata) -> bool {
+    false
+}
+
 /// Opens `path`.
 pub fn open(path: &Path, terminal: &Terminal) -> Result<InputSource, Failure> {
     if is_stdin(path) {
@@ -53,6 +65,10 @@ pub fn open(path: &Path, terminal: &Terminal) -> Result<InputSource, Failure> {
     let metadata = file.metadata().map_err(unreadable)?;
     if metadata.is_dir() {
         return Err(unreadable(io::ErrorKind::IsADirectory.into()));
+    }
+    // Some devices never end. Pipes end with their writer, and terminals with their user.
+    if is_device(&metadata) && !file.is_terminal() {
+        return Err(unreadable(io::Error::other("it is a device")));
     }
     let length = metadata.len();
     let progress = Progress::new(&path.display().to_string(), length, terminal);

@@ -21,6 +21,9 @@ pub struct CollectOptions {
     /// output is removed only if its session and all child sessions are listed and none of them
     /// names it.
     pub reachable: Option<BTreeMap<SessionId, BTreeSet<String>>>,
+    /// Count no age from before the clock jumped, as the collections with this setting see it. A
+    /// store with a clock of its own ignores this.
+    pub doubts_clock: bool,
     /// Remove whole sessions, oldest first, until the store has at most this many bytes.
     pub max_bytes: Option<u64>,
     /// Sessions used within this time are live, and `max_bytes` skips them.
@@ -40,6 +43,7 @@ impl Default for CollectOptions {
             older_than: None,
             older_than_by_prefix: Vec::new(),
             reachable: None,
+            doubts_clock: false,
             max_bytes: None,
             live_within: Duration::from_hours(1),
             scrub: false,
@@ -70,6 +74,8 @@ pub struct CollectReport {
     pub bytes_kept: u64,
     /// Files that no row names, left behind by a killed process.
     pub stray_files: u64,
+    /// The time at which the clock jumped last, in milliseconds since 1970, if that keeps sessions.
+    pub ages_since: Option<u64>,
     /// True if the database should have been rewritten but was not, because there was no room or
     /// another process was writing. Copies of removed text may remain in it.
     pub traces_left: bool,
@@ -81,6 +87,11 @@ pub(crate) struct StoreSnapshot {
     pub sessions: Vec<SnapshotSession>,
     /// Stored size of each blob.
     pub blobs: BTreeMap<u64, u64>,
+    /// The time from which ages count.
+    pub ages_since: u64,
+    /// The creation of an earlier session, before which a session was not used, whatever the clock
+    /// showed then.
+    pub not_before: BTreeMap<SessionId, u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -152,7 +163,7 @@ pub(crate) fn decide(snapshot: &StoreSnapshot, request: &CollectOptions, now: u6
     planner.removal
 }
 
-fn millis(duration: Duration) -> u64 {
+pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -182,11 +193,16 @@ impl<'a> RemovalPlanner<'a> {
             .iter()
             .map(|session| session.stream_bytes)
             .sum();
+        let mut used = last_uses(&snapshot.sessions);
+        for (session, since) in &snapshot.not_before {
+            used.entry(session)
+                .and_modify(|used| *used = (*used).max(*since));
+        }
         let mut removal = RemovalPlan::default();
         removal.report.bytes_kept = streams + snapshot.blobs.values().sum::<u64>();
         Self {
             snapshot,
-            used: last_uses(&snapshot.sessions),
+            used,
             leased: leased(&snapshot.sessions),
             holders,
             removal,
@@ -222,8 +238,13 @@ impl<'a> RemovalPlanner<'a> {
     fn old_sessions(&mut self, request: &CollectOptions, now: u64) {
         for (used, session) in self.oldest_first() {
             let limit = request.age_limit(&session.id);
-            let is_old = limit.is_some_and(|age| used < now.saturating_sub(millis(age)));
-            if is_old && !self.leased.contains(&session.id) {
+            let oldest = limit.map_or(0, |age| now.saturating_sub(millis(age)));
+            if used >= oldest || self.leased.contains(&session.id) {
+                continue;
+            }
+            if self.snapshot.ages_since >= oldest {
+                self.removal.report.ages_since = Some(self.snapshot.ages_since);
+            } else {
                 self.remove_session(session);
             }
         }

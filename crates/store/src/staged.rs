@@ -1,6 +1,6 @@
 //! A store that defers writes and executes them together.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -42,6 +42,8 @@ const MOST_BYTES: usize = 4 << 20;
 /// ```
 pub struct StagedStore {
     inner: Arc<dyn Store>,
+    /// The lease that a session gets with its first writes; none if zero.
+    lease: Duration,
     state: Mutex<StagedWrites>,
     /// Held while writes are executed, so that they keep their order.
     flush_lock: Mutex<()>,
@@ -55,6 +57,7 @@ struct StagedWrites {
     /// Deferred writes in order, grouped by session.
     waiting: Vec<(SessionId, Vec<Write>)>,
     bytes: usize,
+    leased: HashSet<SessionId>,
     lost: bool,
 }
 
@@ -67,8 +70,15 @@ impl StagedWrites {
 impl StagedStore {
     /// Defers writes to `inner`.
     pub fn new(inner: Arc<dyn Store>) -> Self {
+        Self::leasing(inner, Duration::ZERO)
+    }
+
+    /// The same, and leases each session for `lease` when it is first written to, so that no
+    /// collection removes it while its first refs are on their way.
+    pub fn leasing(inner: Arc<dyn Store>, lease: Duration) -> Self {
         Self {
             inner,
+            lease,
             state: Mutex::default(),
             flush_lock: Mutex::default(),
         }
@@ -104,11 +114,27 @@ impl StagedStore {
                 None => waiting.push((session, copied.into())),
             }
         }
-        for (session, writes) in waiting {
-            self.inner.write(&session, &writes)?;
+        for (session, writes) in &waiting {
+            self.inner.write(session, writes)?;
         }
         under_way.done = true;
+        drop(under_way);
+        self.lease_new(waiting.into_iter().map(|(session, _)| session));
         Ok(())
+    }
+
+    /// Leases the sessions that have no lease of ours. One that fails is tried again with the next
+    /// writes.
+    fn lease_new(&self, written: impl Iterator<Item = SessionId>) {
+        if self.lease.is_zero() {
+            return;
+        }
+        let state = self.state();
+        let new: Vec<SessionId> = written.filter(|id| !state.leased.contains(id)).collect();
+        drop(state);
+        if !new.is_empty() && self.inner.lease(&new, self.lease).is_ok() {
+            self.state().leased.extend(new);
+        }
     }
 
     /// True if nothing is deferred or being written; never blocks.

@@ -13,6 +13,9 @@ use super::{Tool, ToolDefinition, ToolFuture, ToolOutcome, Workspace, WorkspaceE
 /// The maximum size per call. All of it is stored, and admission decides how much the model sees.
 const MOST: u64 = 16 << 20;
 
+/// The maximum of bytes that are read to find a line. A sparse file can be far longer than a disk.
+const MOST_SEARCHED: u64 = 1 << 30;
+
 /// Reads a file of the workspace.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReadFile;
@@ -90,7 +93,7 @@ fn whole(file: File) -> io::Result<String> {
 
 /// Reads the requested lines. Memory is proportional to these lines, however long the others are.
 fn lines(file: File, offset: usize, limit: Option<usize>) -> io::Result<String> {
-    let mut reader = BufReader::new(file);
+    let mut reader = BufReader::new(file.take(MOST_SEARCHED));
     let wanted = offset..offset.saturating_add(limit.unwrap_or(usize::MAX));
     let (mut bytes, mut number, mut is_started) = (Vec::new(), 1, false);
     while number < wanted.end && bytes.len() as u64 <= MOST {
@@ -109,6 +112,13 @@ fn lines(file: File, offset: usize, limit: Option<usize>) -> io::Result<String> 
         is_started = end.is_none();
         number += usize::from(end.is_some());
     }
+    // Of what was searched, nothing is left.
+    let is_unsearched = reader.get_ref().limit() == 0 && reader.fill_buf()?.is_empty();
+    if bytes.is_empty() && is_unsearched {
+        return Err(io::Error::other(format!(
+            "line {offset} is not in its first {MOST_SEARCHED} bytes"
+        )));
+    }
     if bytes.is_empty() {
         // `number` is the line that would come next, unless the last line has begun and has no line
         // end.
@@ -118,7 +128,7 @@ fn lines(file: File, offset: usize, limit: Option<usize>) -> io::Result<String> 
         ));
     }
     // A range that ends early must not look complete.
-    let is_cut = number < wanted.end && !reader.fill_buf()?.is_empty();
+    let is_cut = number < wanted.end && (is_unsearched || !reader.fill_buf()?.is_empty());
     let size = bytes.len();
     let text = readable(bytes);
     if !is_cut {

@@ -375,6 +375,14 @@ fn protected_files_need_a_confirmation() {
         ".vscode/tasks.json",
         ".envrc",
         "AGENTS.md",
+        ".vimrc",
+        ".exrc",
+        ".nvim.lua",
+        ".gdbinit",
+        ".travis.yml",
+        "mise.toml",
+        ".mise.toml",
+        "sub/.config/mise/config.toml",
     ];
     fs::create_dir(place.workspace().join("x")).unwrap();
     let calls: Vec<(&str, Value)> = paths

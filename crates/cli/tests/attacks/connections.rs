@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::run::PATIENCE;
+use crate::process;
+use crate::run::{PATIENCE, say};
 use crate::sockets::{
     BIG, PlainUpstream, Prober, address, can_open_files, head, post, post_head, rest, send, serve,
     status, until,
@@ -59,6 +60,41 @@ async fn bodies_that_never_end_lock_nobody_out() {
     }
     tokio::time::sleep(Duration::from_millis(500)).await;
     prober.end("bodies that never end").await;
+}
+
+/// What a crowd of connections that send `begun` adds to the memory and the threads of a proxy.
+async fn cost_of_crowd(begun: &str) -> (u64, u64) {
+    let upstream = PlainUpstream::start().await;
+    let served = serve("", &upstream);
+    let to = address(&served);
+    status(to).await;
+    let process = served.process_id();
+    let threads = || process::status_kib(process, "Threads:");
+    let before = (process::resident_bytes(process), threads());
+    let prober = Prober::start(to);
+    let mut crowd = Vec::new();
+    for _ in 0..CROWD {
+        crowd.push(send(to, begun).await);
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    prober.end(begun.lines().next().unwrap_or("silence")).await;
+    let memory = process::peak_resident_bytes(process).saturating_sub(before.0);
+    let cost = (memory, threads().saturating_sub(before.1));
+    say(&format!("{} KiB, {} threads", cost.0 >> 10, cost.1));
+    cost
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_without_credentials_cost_what_silence_costs() {
+    if !can_open_files(FILES) {
+        return;
+    }
+    let silent = cost_of_crowd("").await;
+    let head = post_head("/v1/messages", 1 << 20, "").replace("x-api-key: k\r\n", "");
+    let begun = cost_of_crowd(&(head + "{\"messages\":")).await;
+    // A head and the state of a request take some KiB.
+    assert!(begun.0 < silent.0 + (64 << 20), "{begun:?} {silent:?}");
+    assert!(begun.1 <= silent.1 + 4, "{begun:?} {silent:?}");
 }
 
 #[tokio::test]

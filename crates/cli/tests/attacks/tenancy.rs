@@ -1,7 +1,15 @@
 //! No tenant can read what another tenant stored.
 
-use crate::access::{OTHER_TOKEN, TOKEN, get, model, retrieved, serve, stored_ref};
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::json;
+use trimtab_model::Dialect;
+
+use crate::access::{OTHER_TOKEN, TOKEN, get, model, retrieved, serve, stored_ref, value};
 use crate::run::say;
+use crate::talk::with_output;
 
 /// What is said of a ref that nobody has.
 async fn miss(url: &str, headers: &[(&str, &str)]) -> (u16, String) {
@@ -82,31 +90,74 @@ async fn local_user_without_a_key_is_managed() {
     );
 }
 
+/// The start of a command that runs as another user of this machine; none where that cannot be.
+fn as_other_user(program: &str) -> Option<Command> {
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--clear-groups", program]);
+    let is_root = Command::new("id").arg("-u").output();
+    let is_root = is_root.is_ok_and(|output| output.stdout == b"0\n");
+    let mut trial = Command::new("setpriv");
+    let can = trial.args(["--reuid=65534", "--clear-groups", program, "--version"]);
+    if is_root && can.output().is_ok_and(|output| output.status.success()) {
+        return Some(command);
+    }
+    say(&format!("SKIPPED: this needs root, setpriv and {program}"));
+    None
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn other_user_of_this_machine_is_not_the_local_user() {
-    let is_root = std::process::Command::new("id").arg("-u").output();
-    let is_root = is_root.is_ok_and(|output| output.stdout == b"0\n");
-    let as_other = ["setpriv", "--reuid=65534", "--clear-groups", "curl"];
-    let can = std::process::Command::new(as_other[0])
-        .args(&as_other[1..])
-        .arg("--version")
-        .output();
-    if !is_root || !can.is_ok_and(|output| output.status.success()) {
-        return say("SKIPPED: this needs root, setpriv and curl");
-    }
+    let Some(mut other) = as_other_user("curl") else {
+        return;
+    };
     let upstream = model().await;
     let served = serve(&upstream, "", &[]);
     let id = stored_ref(&served.url, &[]).await.unwrap();
     let path = format!("{}/v1/retrieve/{id}", served.url);
-    let asked = |program: &str, args: &[&str]| {
-        let mut command = std::process::Command::new(program);
-        command.args(args);
+    let asked = |command: &mut Command| {
         let shown = ["-s", "-o", "/dev/null", "-w", "%{http_code}", &path];
         let output = command.args(shown).output().unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
-    assert_eq!(asked("curl", &[]), "200");
-    assert_eq!(asked(as_other[0], &as_other[1..]), "404");
+    assert_eq!(asked(&mut Command::new("curl")), "200");
+    assert_eq!(asked(&mut other), "404");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn closed_connection_of_another_user_is_not_the_local_user() {
+    let Some(mut other) = as_other_user("bash") else {
+        return;
+    };
+    let upstream = model().await;
+    let served = serve(&upstream, "", &[]);
+    let body = with_output(Dialect::Chat, 4_000);
+    let body = json!({"model": "gpt-4o", "messages": body["messages"]}).to_string();
+    let request = format!(
+        "POST /v1/compress HTTP/1.1\r\nhost: localhost\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), request).unwrap();
+    let all = PermissionsExt::from_mode(0o644);
+    std::fs::set_permissions(file.path(), all).unwrap();
+    let port = served.url.rsplit(':').next().unwrap();
+    // Each closes its connection while the request still waits to be read.
+    let script = format!(
+        "for at in $(seq 200); do cat {} >/dev/tcp/127.0.0.1/{port}; done",
+        file.path().display()
+    );
+    let done = other.args(["-c", &script]).status().unwrap();
+    assert!(done.success());
+    // All of them are before this one in the queue.
+    assert_eq!(get(&served.url, "/healthz", &[]).await.status, 200);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let listed = get(&served.url, "/trimtab/status", &[]).await;
+    let figures = value(&listed);
+    assert_eq!(figures["sessions"], 0, "{figures}");
+    assert!(stored_ref(&served.url, &[]).await.is_some());
+    let figures = value(&get(&served.url, "/trimtab/status", &[]).await);
+    assert_eq!(figures["sessions"], 1, "{figures}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -146,7 +197,9 @@ async fn token_is_part_of_the_tenant() {
     let id = stored_ref(&served.url, &of(TOKEN)).await.unwrap();
     assert_eq!(retrieved(&served.url, &id, &of(TOKEN)).await.0, 200);
     assert_eq!(retrieved(&served.url, &id, &of(OTHER_TOKEN)).await.0, 404);
-    // Without a key the token alone makes the tenant.
+    // A named token is its user, with any key and with none.
+    let renewed = [("x-api-key", "another"), ("x-trimtab-token", TOKEN)];
+    assert_eq!(retrieved(&served.url, &id, &renewed).await.0, 200);
     let alone = [("x-trimtab-token", TOKEN)];
     let id = stored_ref(&served.url, &alone).await.unwrap();
     assert_eq!(retrieved(&served.url, &id, &alone).await.0, 200);

@@ -100,6 +100,25 @@ const CASES: &[(&str, &[u8], &str)] = &[
     ),
 ];
 
+#[cfg(target_os = "linux")]
+#[test]
+fn input_without_an_end_is_refused() {
+    for device in ["/dev/zero", "/dev/urandom"] {
+        let home = Home::new();
+        let done = home.run(&["inspect", device]);
+        assert_eq!(done.code, 2, "{}", done.stderr);
+        assert!(done.stderr.contains("it is a device"), "{}", done.stderr);
+        // On standard input it cannot be told from a pipe that ends.
+        let endless = std::fs::File::open("/dev/zero").unwrap();
+        let mut command = home.command();
+        let command = command.args(["inspect", "-"]).stdin(endless);
+        let done = command.output().unwrap();
+        let told = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(done.status.code(), Some(2), "{told}");
+        assert!(told.contains("a line of more than 256 MiB"), "{told}");
+    }
+}
+
 #[test]
 fn bad_transcripts_give_specific_errors() {
     let mut wrong = String::new();

@@ -1,6 +1,7 @@
 //! `trimtab hook`: the answers to a client's events, and the edits of its settings.
 
 use std::fs;
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
@@ -158,6 +159,77 @@ fn install_shows_the_difference_keeps_a_copy_and_is_undone_by_uninstall() {
     let uninstall = ["hook", "uninstall", "claude", "--yes", "--file", &file];
     assert_eq!(home.run(&uninstall).code, 0);
     assert_eq!(fs::read_to_string(&file).unwrap(), before);
+}
+
+#[cfg(unix)]
+#[test]
+fn install_follows_no_planted_link_and_waits_for_no_pipe() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    let home = Home::new();
+    let before = "{\"model\": \"opus\"}\n";
+    let file = home.file("settings.json", before.as_bytes());
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+    let victim = home.file("victim", b"mine");
+    let nowhere = home.path().join("nowhere");
+    symlink(&victim, format!("{file}.trimtab-new")).unwrap();
+    symlink(&nowhere, format!("{file}.backup-1")).unwrap();
+    let install = ["hook", "install", "claude", "--yes", "--file"];
+    let done = home.run(&[&install[..], &[&file]].concat());
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert_eq!(fs::read(&victim).unwrap(), b"mine");
+    assert!(!nowhere.exists());
+    let backup = format!("{file}.backup-2");
+    assert_eq!(fs::read_to_string(&backup).unwrap(), before);
+    let mode = |path: &str| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&file), mode(&backup)), (0o640, 0o600));
+    assert!(fs::read_to_string(&file).unwrap().contains("hook claude"));
+
+    let pipe = home.path().join("pipe").display().to_string();
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let done = home.run(&[&install[..], &[&pipe]].concat());
+    assert_eq!(done.code, 1);
+    assert!(
+        done.stderr.contains("not a regular file"),
+        "{}",
+        done.stderr
+    );
+}
+
+#[test]
+fn installations_at_once_lose_no_settings() {
+    for round in 0..10 {
+        let home = Home::new();
+        let before = format!("{{\"round\": {round}, \"model\": \"opus\"}}\n");
+        let file = home.file("settings.json", before.as_bytes());
+        let verbs = [
+            "install",
+            "uninstall",
+            "install",
+            "uninstall",
+            "install",
+            "install",
+        ];
+        let running = verbs.map(|verb| {
+            let mut command = home.command();
+            command.args(["hook", verb, "claude", "--yes", "--file", &file]);
+            command.stdout(Stdio::null()).stderr(Stdio::piped());
+            command.spawn().unwrap()
+        });
+        for one in running {
+            let done = one.wait_with_output().unwrap();
+            let told = String::from_utf8_lossy(&done.stderr).into_owned();
+            assert!(done.status.success(), "{told}");
+        }
+        let written: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+        assert_eq!(
+            (&written["round"], &written["model"]),
+            (&json!(round), &json!("opus"))
+        );
+        let hooks = written["hooks"]["PostToolUse"].as_array();
+        assert!(hooks.is_none_or(|hooks| hooks.len() == 1), "{written}");
+    }
 }
 
 #[test]

@@ -2,9 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use tokio::sync::OnceCell;
-
-use super::local_user;
+use crate::transport::peer_socket::PeerSocket;
 
 /// The connection of a request.
 #[derive(Debug)]
@@ -15,7 +13,9 @@ pub(crate) struct InboundConnection {
     pub(crate) local: SocketAddr,
     /// True if it is encrypted.
     pub(crate) is_tls: bool,
-    is_own_user: OnceCell<bool>,
+    /// True if the client is a process of our own user on this machine. Found out when the
+    /// connection is made: a client that closes it, or half of it, no longer proves who it is.
+    pub(super) is_own_user: bool,
 }
 
 /// An unknown connection. It gives no rights to anybody.
@@ -28,32 +28,17 @@ impl Default for InboundConnection {
 
 impl InboundConnection {
     pub(crate) fn new(peer: SocketAddr, local: SocketAddr, is_tls: bool) -> Self {
+        let socket = PeerSocket::new(peer, local);
         Self {
             peer,
             local,
             is_tls,
-            is_own_user: OnceCell::new(),
+            is_own_user: socket.is_some_and(PeerSocket::is_own_user),
         }
     }
 
     /// The scheme of our address.
     pub(super) fn scheme(&self) -> &'static str {
         if self.is_tls { "https" } else { "http" }
-    }
-
-    /// True if the client is a process of our own user on this machine.
-    pub(super) async fn is_own_user(&self) -> bool {
-        let (peer, local) = (self.peer, self.local);
-        // Only for loopback do both ends belong to this machine. The mapped form `::ffff:127.0.0.1`
-        // is made canonical first, or it would not count as loopback.
-        if !peer.ip().to_canonical().is_loopback() || !local.ip().to_canonical().is_loopback() {
-            return false;
-        }
-        // The kernel's list of all sockets is read once per connection, not once per request.
-        let is_own_user = self.is_own_user.get_or_init(|| async move {
-            let lookup = tokio::task::spawn_blocking(move || local_user::is_own_user(peer, local));
-            lookup.await.unwrap_or(false)
-        });
-        *is_own_user.await
     }
 }

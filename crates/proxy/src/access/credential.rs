@@ -23,8 +23,13 @@ const TELLING: [&str; 15] = [
     "account",
     "user",
 ];
-/// Headers with such a name that identify nobody.
-const HARMLESS: [&str; 3] = ["idempotency-key", "sec-websocket-key", "user-agent"];
+/// Headers with such a name that identify nobody, or only come beside a credential.
+const HARMLESS: [&str; 4] = [
+    "chatgpt-account-id",
+    "idempotency-key",
+    "sec-websocket-key",
+    "user-agent",
+];
 /// Prefixes of headers that the clients of providers and we ourselves define.
 const HARMLESS_PREFIXES: [&str; 3] = ["x-stainless-", "x-trimtab-", "anthropic-"];
 /// Headers that a reverse proxy adds: then the peer is not the sender.
@@ -64,6 +69,24 @@ pub(super) fn presented_credentials<'a>(
 fn is_empty(value: &[u8]) -> bool {
     let value = value.trim_ascii();
     value.is_empty() || value.eq_ignore_ascii_case(b"bearer")
+}
+
+/// True if these credentials are an access token, which its client renews every few hours. Another
+/// one may then come in the middle of a conversation.
+pub(super) fn is_access_token(credentials: &[(&str, &[u8])]) -> bool {
+    let [(name, value)] = credentials else {
+        return false;
+    };
+    let presented = std::str::from_utf8(value).ok();
+    let Some((scheme, token)) = presented.and_then(|value| value.split_once(' ')) else {
+        return false;
+    };
+    let token = token.trim();
+    // "eyJ" is how `{"` begins in base64: the header of a JSON web token.
+    let is_jwt = token.starts_with("eyJ") && token.matches('.').count() == 2;
+    name.eq_ignore_ascii_case("authorization")
+        && scheme.eq_ignore_ascii_case("bearer")
+        && (is_jwt || token.starts_with("sk-ant-oat"))
 }
 
 /// The user that the configured header names.
@@ -125,6 +148,25 @@ mod tests {
         for empty in [("x-api-key", " "), ("authorization", "Bearer")] {
             assert_eq!(names(&[empty]), [""; 0]);
         }
+    }
+
+    #[test]
+    fn access_tokens_are_told_from_keys() {
+        let is_one = |value: &str| is_access_token(&[("authorization", value.as_bytes())]);
+        assert!(is_one("Bearer sk-ant-oat01-abc"));
+        let jwt = "bearer eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2ln";
+        assert!(is_one(jwt));
+        for key in [
+            "Bearer sk-proj-1",
+            "Bearer sk-ant-api03-x",
+            "Basic eyJ.a.b",
+            "Bearer eyJx",
+        ] {
+            assert!(!is_one(key), "{key}");
+        }
+        assert!(!is_access_token(&[("x-api-key", jwt.as_bytes())]));
+        let both = [("authorization", jwt.as_bytes()), ("x-api-key", b"k")];
+        assert!(!is_access_token(&both));
     }
 
     #[test]

@@ -7,7 +7,6 @@
 mod connection;
 mod credential;
 mod host_check;
-mod local_user;
 mod new_token;
 mod origin_check;
 mod rate_limit;
@@ -118,7 +117,7 @@ impl AccessCheck<'_> {
             return Err(AccessRefusal::role());
         }
         if endpoint == Some(OwnEndpoint::Dashboard) {
-            self.check_dashboard(parts, token.is_some()).await?;
+            self.check_dashboard(parts, token.is_some())?;
         }
         if needs_admin || endpoint == Some(OwnEndpoint::Health) {
             // These endpoints serve the operator and not a tenant, so no quota applies.
@@ -128,8 +127,8 @@ impl AccessCheck<'_> {
                 counted: None,
             });
         }
-        let tenant = self.tenant(parts, token.as_ref()).await;
-        let counted = self.counted(&tenant, token.as_ref(), body_bytes)?;
+        let tenant = self.tenant(parts, token.as_ref());
+        let counted = self.counted(&tenant, body_bytes)?;
         Ok(RequestCaller {
             tenant,
             token,
@@ -140,11 +139,11 @@ impl AccessCheck<'_> {
     /// Checks a request to the dashboard, which shows all conversations. Browsers send its password
     /// automatically, so the origin is checked even with a valid token. Without a token only our
     /// own user is admitted.
-    async fn check_dashboard(&self, parts: &Parts, has_token: bool) -> Result<(), AccessRefusal> {
+    fn check_dashboard(&self, parts: &Parts, has_token: bool) -> Result<(), AccessRefusal> {
         let host = host_check::host(&parts.uri, &parts.headers).unwrap_or_default();
         let called = (self.connection.scheme(), host);
         origin_check::check(self.config, called, &parts.headers)?;
-        if has_token || self.connection.is_own_user().await {
+        if has_token || self.connection.is_own_user {
             return Ok(());
         }
         Err(AccessRefusal::other_user())
@@ -180,52 +179,56 @@ impl AccessCheck<'_> {
         })
     }
 
-    /// The tenant of a request. A request without a credential and without a named token has one
-    /// only if nothing suggests that several users are behind it, and, without any token, only if
-    /// it comes from a process of our own user.
-    async fn tenant(
+    /// The tenant of a request: its named token; else, behind an access token, our own user of this
+    /// machine; else its credentials. A request without any of these has one only if nothing
+    /// suggests that several users are behind it, and, without any token, only if it comes from a
+    /// process of our own user.
+    fn tenant(
         &self,
         parts: &Parts,
         token: Option<&AdmittedToken>,
     ) -> Result<Tenant, UnknownTenant> {
         let tenancy = &self.config.tenancy;
-        let presented = PresentedIdentity {
-            token: token.map(|token| &*token.name),
-            user: credential::user_header(tenancy, &parts.headers),
-            credentials: credential::presented_credentials(tenancy, &parts.headers),
-        };
-        // Nothing in this request tells one user from another, because the default token is shared.
-        // Two users would get one tenant, and could read each other's outputs.
-        if presented.credentials.is_empty() && !token.is_some_and(AdmittedToken::is_named) {
-            let sign = credential::foreign_sign(tenancy, &parts.headers);
+        let is_named = token.is_some_and(AdmittedToken::is_named);
+        let mut credentials = credential::presented_credentials(tenancy, &parts.headers);
+        let sign = credential::foreign_sign(tenancy, &parts.headers);
+        let is_local = self.connection.is_own_user && sign.is_none();
+        if is_named || (is_local && credential::is_access_token(&credentials)) {
+            // The rest would change when a client renews its token in a conversation.
+            credentials.clear();
+        } else if credentials.is_empty() {
+            // Nothing in this request tells one user from another, because the default token is
+            // shared. Two users would get one tenant, and could read each other's outputs.
             if let Some(name) = sign {
                 return Err(UnknownTenant::with_header(name));
             }
-            if token.is_none() && !self.connection.is_own_user().await {
+            if token.is_none() && !is_local {
                 return Err(UnknownTenant::of_other_user());
             }
         }
         let keys = self.keys.ok_or_else(UnknownTenant::without_store)?;
-        Ok(keys.tenant(&presented))
+        Ok(keys.tenant(&PresentedIdentity {
+            token: token.map(|token| &*token.name),
+            user: credential::user_header(tenancy, &parts.headers),
+            credentials,
+        }))
     }
 
     /// Counts a request against the quota of its tenant, or of its address.
     fn counted(
         &self,
         tenant: &Result<Tenant, UnknownTenant>,
-        token: Option<&AdmittedToken>,
         body_bytes: Option<u64>,
     ) -> Result<Option<CountedRequest>, AccessRefusal> {
         let quotas = &self.config.quotas;
         if !quotas.limits_requests() {
             return Ok(None);
         }
-        let has_own_token = token.is_some_and(AdmittedToken::is_named);
         let address = self.connection.peer.ip().to_string();
         // Without a tenant the address is counted, so that leaving out the credential is no way
         // around the limit.
         let name = match tenant {
-            Ok(tenant) => tenant.quota_name(has_own_token),
+            Ok(tenant) => tenant.as_str(),
             Err(_) => &address,
         };
         let rates = &self.state.rates;

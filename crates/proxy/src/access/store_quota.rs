@@ -96,6 +96,7 @@ pub(crate) fn retention_request(config: &ProxyConfig) -> CollectOptions {
     CollectOptions {
         older_than: config.retention.max_age(),
         older_than_by_prefix: by_tenant.collect(),
+        doubts_clock: true,
         max_bytes: config.retention.max_bytes(),
         ..CollectOptions::default()
     }

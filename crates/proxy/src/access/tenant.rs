@@ -1,7 +1,7 @@
 //! Tenants: the owners of sessions.
 //!
-//! A tenant is a keyed digest of what a request presents: the name of its token, the user that
-//! the operator's header names, and its credentials. The key is a secret of this installation,
+//! A tenant is a keyed digest of what identifies a request: the name of its token, the user that
+//! the operator's header names, or its credentials. The key is a secret of this installation,
 //! kept in the store: a digest says nothing about the credential, and nobody else can make one.
 //! A session that a header names is only ever looked up within the tenant.
 
@@ -41,34 +41,17 @@ impl TenantKeys {
             add(&mut hasher, name.as_bytes());
             add(&mut hasher, value);
         }
-        // The digest before the credentials are added. It stays the same when an access token is
-        // renewed, and does not change with invented keys.
-        let scope = if hasher.count() > 0 {
-            short(&hasher)
-        } else {
-            String::new()
-        };
         for (name, value) in &presented.credentials {
             add(&mut hasher, name.as_bytes());
             add(&mut hasher, value);
         }
-        let name = short(&hasher);
-        Tenant { name, scope }
+        Tenant(short(&hasher))
     }
 
     /// A name derived from `parts`, within a tenant.
     pub(crate) fn name(&self, tenant: &Tenant, parts: &[&[u8]]) -> String {
-        self.name_within(&tenant.name, parts)
-    }
-
-    /// A name derived from `parts`, token and user, independent of the credentials.
-    pub(crate) fn common_name(&self, tenant: &Tenant, parts: &[&[u8]]) -> String {
-        self.name_within(&tenant.scope, parts)
-    }
-
-    fn name_within(&self, owner: &str, parts: &[&[u8]]) -> String {
         let mut hasher = blake3::Hasher::new_keyed(&self.sessions);
-        add(&mut hasher, owner.as_bytes());
+        add(&mut hasher, tenant.as_str().as_bytes());
         for part in parts {
             add(&mut hasher, part);
         }
@@ -100,39 +83,25 @@ fn short(hasher: &blake3::Hasher) -> String {
     format!("{:.NAME$}", hasher.finalize().to_hex().as_str())
 }
 
-/// The identity that a request presents.
+/// What identifies the sender of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PresentedIdentity<'a> {
     /// The name of its token.
     pub(crate) token: Option<&'a str>,
     /// The user in the configured header.
     pub(crate) user: Option<&'a [u8]>,
-    /// Its credentials, with the names of their headers.
+    /// Its credentials, with the names of their headers; none where something else identifies it.
     pub(crate) credentials: Vec<(&'a str, &'a [u8])>,
 }
 
 /// The owner of sessions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Tenant {
-    name: String,
-    /// A digest of token and user alone; empty without both.
-    scope: String,
-}
+pub(crate) struct Tenant(String);
 
 impl Tenant {
     /// Its name.
     pub(crate) fn as_str(&self) -> &str {
-        &self.name
-    }
-
-    /// The name under which its quotas are counted. A credential can be invented and a token
-    /// cannot, so a sender with a named token is counted by the token.
-    pub(super) fn quota_name(&self, has_own_token: bool) -> &str {
-        if has_own_token {
-            &self.scope
-        } else {
-            &self.name
-        }
+        &self.0
     }
 }
 
@@ -176,9 +145,6 @@ mod tests {
         let bob = of(None, Some("bob"), "k");
         assert!(plain != ann && plain != bob && ann != bob);
         assert_ne!(bob, of(None, Some("bob"), "other"));
-        let scope = |tenant: &Tenant| keys.common_name(tenant, &[b"x"]);
-        assert_eq!(scope(&ann), scope(&of(Some("ann"), None, "renewed")));
-        assert_ne!(scope(&ann), scope(&of(Some("eve"), None, "renewed")));
     }
 
     #[test]

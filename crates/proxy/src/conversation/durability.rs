@@ -16,6 +16,9 @@ use crate::transport::body::BoxError;
 
 /// The delay of writes that no request depends on, so that writes of several requests are combined.
 const BEHIND: Duration = Duration::from_millis(50);
+/// The duration of a lease: how long a session in memory is safe from collection after we are
+/// killed.
+pub(crate) const LEASE: Duration = Duration::from_mins(15);
 
 /// True if a write was rejected because another process wrote first, now or earlier.
 pub(crate) fn is_conflict(error: &StoreError) -> bool {

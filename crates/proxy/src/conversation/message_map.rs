@@ -101,12 +101,6 @@ impl MessageMap {
         last.map_or(0, |place| place + 1)
     }
 
-    /// The client's positions with their log positions, without altered messages.
-    pub(crate) fn unaltered(&self) -> impl Iterator<Item = (usize, usize)> {
-        let places = self.log_positions.iter().copied().enumerate();
-        places.filter(|(at, _)| !self.altered.contains(at))
-    }
-
     /// The log position of the client's last message.
     pub(crate) fn last_log_position(&self) -> Option<usize> {
         self.log_positions.last().copied()

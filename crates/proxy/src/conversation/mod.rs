@@ -8,4 +8,3 @@ pub(crate) mod hidden_rounds;
 pub(crate) mod message_map;
 pub(crate) mod retrieval_tools;
 pub(crate) mod store_state;
-pub(crate) mod token_renewal;

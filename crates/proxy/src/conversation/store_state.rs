@@ -64,6 +64,9 @@ pub(crate) struct StoreState {
     last_failure: Mutex<Option<(Instant, String)>>,
     /// How often the store failed.
     failures: AtomicU64,
+    /// The time from which the ages of sessions count, in milliseconds since 1970, if a jump of
+    /// the clock keeps old ones; else 0.
+    ages_since: AtomicU64,
 }
 
 /// How long a failure is shown in the status. A store that still fails fails again within this time,
@@ -82,6 +85,7 @@ impl StoreState {
             damage: Mutex::default(),
             last_failure: Mutex::default(),
             failures: AtomicU64::new(0),
+            ages_since: AtomicU64::new(0),
         };
         state.recheck();
         state
@@ -249,6 +253,22 @@ impl StoreState {
     /// How often the store failed.
     pub(crate) fn failures(&self) -> u64 {
         self.failures.load(Ordering::Relaxed)
+    }
+
+    /// Records from when the ages of sessions count, if a jump of the clock keeps old ones.
+    pub(crate) fn set_ages_since(&self, since: Option<u64>) {
+        self.ages_since.store(since.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// Why old sessions are kept, if they are.
+    pub(crate) fn retention_problem(&self) -> Option<String> {
+        let since = self.ages_since.load(Ordering::Relaxed);
+        (since > 0).then(|| {
+            format!(
+                "retention: the clock jumped, or nothing ran for long; ages of sessions count \
+                 only from then (ages_since_ms={since}), and no older one is removed for its age"
+            )
+        })
     }
 
     /// The notices to the operator.

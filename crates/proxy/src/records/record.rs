@@ -336,6 +336,9 @@ pub struct ProxyReport {
     /// The problem of the store, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub store: Option<String>,
+    /// Why old sessions are kept, if they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retention: Option<String>,
     /// Lines of the audit log that could not be written.
     pub audit_lost: u64,
 }

@@ -142,6 +142,7 @@ impl SharedState {
             connections: self.connections.len() as u64,
             memory_bytes: self.memory.used() as u64,
             store: self.store_state.problem(),
+            retention: self.store_state.retention_problem(),
             ..self.book.report()
         }
     }

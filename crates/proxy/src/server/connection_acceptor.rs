@@ -19,6 +19,7 @@ use crate::access::{InboundConnection, InboundTls, accept_tls};
 use crate::config::ProxyLimits;
 use crate::request::shared::SharedState;
 use crate::transport::connections::{Connection, check_interval};
+use crate::transport::peer_socket::PeerSocket;
 use crate::transport::upload_progress::ConnectionOrder;
 use crate::transport::watched_stream::WatchedStream;
 
@@ -135,7 +136,8 @@ impl ConnectionAcceptor {
         let tls = self.tls.acceptor();
         let inbound = Arc::new(InboundConnection::new(peer, local, tls.is_some()));
         let connection = self.shared.connections.add();
-        let stream = WatchedStream::new(stream, Arc::clone(&connection));
+        let socket = PeerSocket::new(peer, local);
+        let stream = WatchedStream::new(stream, Arc::clone(&connection), socket);
         let shared = Arc::clone(&self.shared);
         // The handshake has as much time as a request head: both are what a client must do before
         // we know anything about it.

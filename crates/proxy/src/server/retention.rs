@@ -11,14 +11,12 @@ use trimtab_store::SessionId;
 
 use crate::access::retention_request;
 use crate::config::ProxyConfig;
+use crate::conversation::durability::LEASE;
 use crate::conversation::store_state::OpenedStore;
 use crate::request::shared::SharedState;
 
 /// The interval between two checks of the store.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// The duration of a lease: how long a session in memory is safe from collection after we are
-/// killed.
-const LEASE: Duration = Duration::from_mins(15);
 /// A lease is renewed when it is this old.
 const RENEW_AFTER: Duration = Duration::from_mins(5);
 /// A conversation is dropped from memory after this time without use. Only then can it expire.
@@ -52,6 +50,8 @@ struct StoreKeeper {
     /// The number of removals from the store at the last check.
     removals: Option<u64>,
     retained: Option<Instant>,
+    /// The time from which ages counted at the last removal of old sessions.
+    ages_since: Option<u64>,
 }
 
 impl StoreKeeper {
@@ -78,7 +78,7 @@ impl StoreKeeper {
         if is_due {
             self.retained = Some(Instant::now());
             let settings = shared.settings.get();
-            retain(shared, &opened, &settings.config);
+            self.retain(shared, &opened, &settings.config);
         }
     }
 
@@ -118,29 +118,39 @@ impl StoreKeeper {
                 .extend(sessions.into_iter().map(|session| (session, now)));
         }
     }
-}
 
-/// Removes sessions that exceed the retention settings, and reports it.
-fn retain(shared: &SharedState, opened: &OpenedStore, config: &ProxyConfig) {
-    let request = retention_request(config);
-    let state = &shared.store_state;
-    match opened.store.collect(&request) {
-        Ok(done) if done.sessions.is_empty() => {}
-        Ok(done) => state.notices().info(&format!(
-            "retention: removed {} sessions with {} outputs, {} bytes freed, {} kept",
-            done.sessions.len(),
-            done.outputs,
-            done.bytes_freed,
-            done.bytes_kept
-        )),
-        Err(error) => {
-            state.note_failure(&error);
-            let text = error.to_string();
-            // A notice is one line; the hint on the second line of an error is for command lines.
-            let line = text.lines().next().unwrap_or_default();
-            state
-                .notices()
-                .warning(&format!("retention: nothing was removed: {line}"));
+    /// Removes sessions that exceed the retention settings, and reports it.
+    fn retain(&mut self, shared: &SharedState, opened: &OpenedStore, config: &ProxyConfig) {
+        let request = retention_request(config);
+        let state = &shared.store_state;
+        match opened.store.collect(&request) {
+            Ok(done) => {
+                if !done.sessions.is_empty() {
+                    state.notices().info(&format!(
+                        "retention: removed {} sessions with {} outputs, {} bytes freed, {} kept",
+                        done.sessions.len(),
+                        done.outputs,
+                        done.bytes_freed,
+                        done.bytes_kept
+                    ));
+                }
+                let is_known = self.ages_since == done.ages_since;
+                self.ages_since = done.ages_since;
+                state.set_ages_since(done.ages_since);
+                if let Some(problem) = state.retention_problem().filter(|_| !is_known) {
+                    state.notices().warning(&problem);
+                }
+            }
+            Err(error) => {
+                state.note_failure(&error);
+                let text = error.to_string();
+                // A notice is one line; the hint on the second line of an error is for command
+                // lines.
+                let line = text.lines().next().unwrap_or_default();
+                state
+                    .notices()
+                    .warning(&format!("retention: nothing was removed: {line}"));
+            }
         }
     }
 }

@@ -90,6 +90,12 @@ pub(crate) fn to_upstream(mut headers: HeaderMap) -> HeaderMap {
     for name in [HOST, CONTENT_LENGTH, EXPECT] {
         headers.remove(name);
     }
+    strip_ours(&mut headers);
+    headers
+}
+
+/// Removes headers with our prefix.
+fn strip_ours(headers: &mut HeaderMap) {
     // Collected first, because a map cannot be changed while its keys are borrowed.
     let ours: Vec<HeaderName> = headers
         .keys()
@@ -99,12 +105,12 @@ pub(crate) fn to_upstream(mut headers: HeaderMap) -> HeaderMap {
     for name in ours {
         headers.remove(name);
     }
-    headers
 }
 
-/// Prepares the headers of an answer for the client.
+/// Prepares the headers of an answer for the client, which takes those with our prefix for ours.
 pub(crate) fn to_client(headers: &mut HeaderMap) {
     strip_hop_by_hop(headers);
+    strip_ours(headers);
 }
 
 /// The headers of a request for the upstream if we read the answer, which must not be compressed.

@@ -138,6 +138,12 @@ impl ConnectionProgress {
         self.body_since = None;
     }
 
+    /// True if its only request has come whole, and its answer has not.
+    pub(crate) fn is_answering(&self) -> bool {
+        let is_whole = self.requests > 0 && self.body_since.is_none();
+        is_whole && !self.is_http2 && !self.is_tunnel
+    }
+
     /// Its priority; none if it must not be closed.
     pub(crate) fn priority(&self, now: Instant) -> Option<ConnectionPriority> {
         let is_long = |since: &Instant, long: Duration| now.duration_since(*since) >= long;

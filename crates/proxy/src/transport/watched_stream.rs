@@ -1,26 +1,59 @@
 //! The bytes of a connection, watched to see whether its client keeps up.
+//!
+//! A client may close its sending half after a request and still wait for the answer. The network
+//! does not tell that from a client that is gone; only for a client on this machine do we know, and
+//! only there does its answer go on.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Sleep;
 
 use crate::transport::connections::Connection;
+use crate::transport::peer_socket::PeerSocket;
+
+/// How often to look whether a client that sends no more still waits.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// A stream that reports reads and writes to its connection, and removes the connection when it is
 /// dropped, also as a tunnel.
 pub(crate) struct WatchedStream<S> {
     inner: S,
     connection: Arc<Connection>,
+    /// The client's socket, if it is on this machine.
+    socket: Option<PeerSocket>,
+    /// Wakes the reader to look again whether its client still waits.
+    look_again: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> WatchedStream<S> {
     /// Watches the stream of `connection`.
-    pub(crate) fn new(inner: S, connection: Arc<Connection>) -> Self {
-        Self { inner, connection }
+    pub(crate) fn new(inner: S, connection: Arc<Connection>, socket: Option<PeerSocket>) -> Self {
+        Self {
+            inner,
+            connection,
+            socket,
+            look_again: None,
+        }
+    }
+
+    /// True if the client that has sent everything waits for its answer. Then the reader is woken
+    /// to ask again.
+    fn is_awaited(&mut self, context: &mut Context<'_>) -> bool {
+        let is_answering = self.connection.progress().is_answering();
+        if !is_answering || !self.socket.is_some_and(PeerSocket::is_open) {
+            return false;
+        }
+        let mut sleep = Box::pin(tokio::time::sleep(LOOK_EVERY));
+        if sleep.as_mut().poll(context).is_ready() {
+            context.waker().wake_by_ref();
+        }
+        self.look_again = Some(sleep);
+        true
     }
 
     /// Reports the result of a write.
@@ -51,6 +84,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for WatchedStream<S> {
         // A read of zero bytes is the end of the stream, and no progress.
         if buffer.filled().len() > before {
             self.connection.progress().note_read(Instant::now());
+        } else if matches!(polled, Poll::Ready(Ok(()))) && self.is_awaited(context) {
+            return Poll::Pending;
         }
         polled
     }

@@ -289,6 +289,78 @@ async fn raw(address: SocketAddr, pieces: &[&str]) -> String {
     String::from_utf8(got).unwrap()
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn client_that_closes_its_sending_half_gets_its_answer() {
+    let late = Reply {
+        pieces: vec![
+            (1_500, Bytes::from("late")),
+            (1_500, Bytes::from(" and more")),
+        ],
+        ..Reply::json(200, "")
+    };
+    let upstream = fake::Upstream::start(move |_, _| late.clone()).await;
+    let (running, _) = proxy(config(&upstream.url())).await;
+    let mut stream = TcpStream::connect(running.address()).await.unwrap();
+    let body = talk(Dialect::Messages, true).body();
+    let head = "POST /v1/messages HTTP/1.1\r\nhost: localhost\r\nx-api-key: k\r\n";
+    let whole = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
+    stream.write_all(whole.as_bytes()).await.unwrap();
+    stream.shutdown().await.unwrap();
+    let mut got = String::new();
+    let reading = tokio::time::timeout(PATIENCE, stream.read_to_string(&mut got)).await;
+    reading
+        .expect("the connection ends after the answer")
+        .unwrap();
+    assert!(got.starts_with("HTTP/1.1 200 "), "{got}");
+    assert!(got.contains("late") && got.contains(" and more"), "{got}");
+}
+
+#[tokio::test]
+async fn long_chunk_extensions_are_refused_or_pass() {
+    let upstream = echo().await;
+    let (running, _) = proxy(config(&upstream.url())).await;
+    let body = talk(Dialect::Chat, true).body();
+    for length in [100, 10_000, 70_000, 200_000] {
+        let extension = "x".repeat(length);
+        let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\n\
+                    connection: close\r\ntransfer-encoding: chunked\r\n\r\n";
+        let chunk = format!("{:x};{extension}\r\n{body}\r\n0\r\n\r\n", body.len());
+        let mut stream = TcpStream::connect(running.address()).await.unwrap();
+        // The proxy may answer before it has read all.
+        for piece in [head, &chunk] {
+            drop(stream.write_all(piece.as_bytes()).await);
+        }
+        let mut got = Vec::new();
+        let reading = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut got)).await;
+        drop(reading.expect("the connection ends"));
+        let got = String::from_utf8_lossy(&got).into_owned();
+        let status = got.split(' ').nth(1).unwrap_or_default();
+        assert!(["200", "400"].contains(&status), "{length}: {got:.300}");
+    }
+}
+
+#[tokio::test]
+async fn upstream_cannot_say_what_we_did() {
+    let forged = Reply {
+        headers: vec![
+            ("x-trimtab-session", "forged".to_owned()),
+            ("x-trimtab-action", "forged".to_owned()),
+            ("x-trimtab-anything", "forged".to_owned()),
+            ("x-other", "kept".to_owned()),
+        ],
+        ..Reply::json(200, "{}")
+    };
+    let upstream = fake::Upstream::start(move |_, _| forged.clone()).await;
+    let (_running, base) = proxy(config(&upstream.url())).await;
+    for path in ["/v1/messages", "/v1/other"] {
+        let got = post(&base, path, &[("x-api-key", "k")], "{}").await;
+        assert_eq!(got.header("x-other"), "kept");
+        let ours = got.headers.iter().filter(|(_, value)| *value == "forged");
+        assert_eq!(ours.count(), 0, "{:?}", got.headers);
+    }
+}
+
 #[tokio::test]
 async fn bodies_in_chunks_with_trailers_are_managed() {
     let upstream = echo().await;

@@ -1,7 +1,11 @@
-//! A conversation continues after the client's access token is renewed, and only then.
+//! A conversation continues when the client's access token is renewed. Keys, and tokens behind a
+//! gateway, stay apart.
+
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 use trimtab_model::Dialect;
+use trimtab_proxy::{NamedToken, Secret, TokenRole};
 
 use crate::fake::{Got, Reply, Upstream, get, post};
 use crate::talk::{Talk, answer, lines, path};
@@ -9,6 +13,10 @@ use crate::{config, proxy};
 
 const OLD: &str = "Bearer sk-ant-oat01-old";
 const NEW: &str = "Bearer sk-ant-oat01-new";
+const OLD_JWT: &str = "Bearer eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJvbGQifQ.c2ln";
+const NEW_JWT: &str = "Bearer eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJuZXcifQ.c2ln";
+const ANN: &str = "0f8fad5bd9cb469fa16570867728950e";
+const BOB: &str = "7c9e6679f42b4c0ab2f0a1d5e8c3b614";
 
 async fn echo(dialect: Dialect) -> Upstream {
     Upstream::start(move |_, _| Reply::json(200, answer(dialect, "much", 500))).await
@@ -20,9 +28,14 @@ fn long(dialect: Dialect) -> Talk {
     talk
 }
 
-async fn ask(base: &str, token: &str, session: &str, talk: &Talk) -> Got {
-    let headers = [("authorization", token), ("session-id", session)];
-    post(base, path(talk.dialect), &headers, talk.body()).await
+async fn ask(base: &str, headers: &[(&str, &str)], talk: &Talk) -> Got {
+    let mut all = vec![("session-id", "s1")];
+    all.extend(headers);
+    post(base, path(talk.dialect), &all, talk.body()).await
+}
+
+fn session(got: &Got) -> &str {
+    got.header("x-trimtab-session")
 }
 
 /// The messages that were sent.
@@ -35,71 +48,84 @@ fn list(upstream: &Upstream, dialect: Dialect, at: usize) -> Vec<Value> {
     upstream.seen()[at].json()[name].as_array().unwrap().clone()
 }
 
+/// The first ref that a request shows.
+fn shown_ref(upstream: &Upstream, at: usize) -> String {
+    let text = upstream.seen()[at].text();
+    let at = text.find("ref_id").unwrap() + "ref_id".len();
+    text[at..]
+        .chars()
+        .skip_while(|letter| !letter.is_ascii_alphanumeric())
+        .take_while(char::is_ascii_alphanumeric)
+        .collect()
+}
+
 #[tokio::test]
-async fn renewed_token_gets_the_same_bytes() {
+async fn renewed_token_continues_the_conversation_with_its_refs() {
     for dialect in Dialect::ALL {
-        let upstream = echo(dialect).await;
-        let (_running, base) = proxy(config(&upstream.url())).await;
-        let mut talk = long(dialect);
-        let before = ask(&base, OLD, "s1", &talk).await;
-        talk.says("more").user("and on");
-        let after = ask(&base, NEW, "s1", &talk).await;
-        let (one, other) = (list(&upstream, dialect, 0), list(&upstream, dialect, 1));
-        assert_eq!(one[..], other[..one.len()], "{dialect}");
-        // It is a copy: what the old token does is nothing to the new one.
-        let session = |got: &Got| got.header("x-trimtab-session").to_owned();
-        assert_ne!(session(&before), session(&after));
-        let again = ask(&base, NEW, "s1", &talk).await;
-        assert_eq!(session(&again), session(&after));
-        // Its refs are its own.
-        let text = upstream.seen()[1].text();
-        let at = text.find("ref_id").unwrap() + "ref_id".len();
-        let shown: String = text[at..]
-            .chars()
-            .skip_while(|letter| !letter.is_ascii_alphanumeric())
-            .take_while(char::is_ascii_alphanumeric)
-            .collect();
-        let of = session(&after);
-        let headers = [("authorization", NEW), ("x-trimtab-session", of.as_str())];
-        let got = get(&base, &format!("/v1/retrieve/{shown}"), &headers).await;
-        assert_eq!(got.status, 200, "{dialect}: {}", got.text());
+        for (old, new) in [(OLD, NEW), (OLD_JWT, NEW_JWT)] {
+            let upstream = echo(dialect).await;
+            let (_running, base) = proxy(config(&upstream.url())).await;
+            let (old, new) = ([("authorization", old)], [("authorization", new)]);
+            let mut talk = long(dialect);
+            let before = ask(&base, &old, &talk).await;
+            // Nothing has to be sent under the new token before it may read.
+            let read = format!("/v1/retrieve/{}", shown_ref(&upstream, 0));
+            let got = get(&base, &read, &new).await;
+            assert_eq!(got.status, 200, "{dialect}: {}", got.text());
+            talk.says("more").user("and on");
+            let after = ask(&base, &new, &talk).await;
+            assert_eq!(session(&before), session(&after), "{dialect}");
+            let (one, other) = (list(&upstream, dialect, 0), list(&upstream, dialect, 1));
+            assert_eq!(one[..], other[..one.len()], "{dialect}");
+        }
     }
 }
 
 #[tokio::test]
-async fn renewed_token_must_present_the_whole_conversation() {
+async fn named_token_continues_under_any_credential() {
     let dialect = Dialect::Messages;
     let upstream = echo(dialect).await;
-    let (_running, base) = proxy(config(&upstream.url())).await;
+    let mut settings = config(&upstream.url());
+    settings.tokens = [("ann", ANN), ("bob", BOB)]
+        .map(|(name, token)| NamedToken {
+            name: name.to_owned(),
+            role: TokenRole::Use,
+            token: Some(Secret::new(token)),
+            sha256: None,
+        })
+        .to_vec();
+    let (_running, base) = proxy(settings).await;
     let talk = long(dialect);
-    ask(&base, OLD, "s1", &talk).await;
-    // All but one word; the same, but under another name; too little of it.
-    let mut other = long(dialect);
-    other.entries[0]["content"] = "what is in the folder?".into();
-    let mut part = long(dialect);
-    part.entries.truncate(3);
-    for (session, talk) in [("s1", &other), ("s2", &talk), ("s1", &part)] {
-        ask(&base, NEW, session, talk).await;
-        let sent = upstream.seen().len() - 1;
-        // Refs that differ are other refs.
-        assert_ne!(
-            list(&upstream, dialect, 0)[2],
-            list(&upstream, dialect, sent)[2]
-        );
+    let of = |token: &'static str, key: &'static str| {
+        // Behind a gateway, which adds its headers.
+        let by = ("x-forwarded-for", "10.0.0.1");
+        [("x-trimtab-token", token), ("authorization", key), by]
+    };
+    let first = ask(&base, &of(ANN, OLD), &talk).await;
+    for (token, key, is_same) in [(ANN, NEW, true), (ANN, "Bearer k", true), (BOB, OLD, false)] {
+        let got = ask(&base, &of(token, key), &talk).await;
+        assert_eq!(session(&got) == session(&first), is_same, "{token} {key}");
     }
 }
 
 #[tokio::test]
-async fn api_keys_never_share_conversations() {
+async fn keys_and_tokens_behind_a_gateway_never_share_conversations() {
     let dialect = Dialect::Messages;
     let upstream = echo(dialect).await;
     let (_running, base) = proxy(config(&upstream.url())).await;
     let talk = long(dialect);
+    let mut seen = Vec::new();
     for key in ["Bearer sk-ant-api03-one", "Bearer sk-ant-api03-two", OLD] {
-        ask(&base, key, "s1", &talk).await;
+        let got = ask(&base, &[("authorization", key)], &talk).await;
+        seen.push(session(&got).to_owned());
     }
-    let sent: Vec<Value> = (0..3)
-        .map(|at| list(&upstream, dialect, at)[2].clone())
-        .collect();
-    assert!(sent[0] != sent[1] && sent[1] != sent[2] && sent[0] != sent[2]);
+    for key in [OLD, NEW] {
+        for sign in ["via", "x-forwarded-for", "x-user-id"] {
+            let got = ask(&base, &[("authorization", key), (sign, "1")], &talk).await;
+            seen.push(session(&got).to_owned());
+        }
+    }
+    let found: BTreeSet<&String> = seen.iter().collect();
+    // Two keys, the local user, and the two tokens: each is itself behind every gateway.
+    assert_eq!(found.len(), 5, "{seen:?}");
 }

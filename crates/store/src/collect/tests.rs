@@ -33,7 +33,11 @@ fn picture(sessions: Vec<SnapshotSession>) -> StoreSnapshot {
         .flat_map(|output| &output.blobs)
         .map(|blob| (*blob, 100))
         .collect();
-    StoreSnapshot { sessions, blobs }
+    StoreSnapshot {
+        sessions,
+        blobs,
+        ..StoreSnapshot::default()
+    }
 }
 
 fn names(removal: &RemovalPlan) -> Vec<&str> {

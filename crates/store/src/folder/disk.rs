@@ -2,7 +2,7 @@
 //! every operation fail.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -263,6 +263,21 @@ pub(super) struct TemporaryFile {
 }
 
 impl TemporaryFile {
+    /// Takes so much space on the disk.
+    pub(super) fn allocate(&mut self, bytes: u64) -> Result<()> {
+        self.dir.step("write", &self.name)?;
+        #[cfg(target_os = "linux")]
+        match sys::fallocate(&self.file, sys::FallocateFlags::empty(), 0, bytes) {
+            // Not every file system can do it without writing.
+            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {}
+            done => return done.map_err(|error| self.dir.error("write", &self.name, error)),
+        }
+        let written = io::copy(&mut io::repeat(0).take(bytes), &mut self.file);
+        written
+            .map(drop)
+            .map_err(|error| Error::io("write", &self.dir.path.join(&self.name), error))
+    }
+
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.dir.step("write", &self.name)?;
         let written = self.file.write_all(bytes);

@@ -6,6 +6,7 @@ use rusqlite::{Connection, params};
 
 use super::rows::{self, signed};
 use super::schema::from_sqlite;
+use crate::collect::millis;
 use crate::refs::SessionSecret;
 use crate::{Error, Result, digest};
 
@@ -24,6 +25,11 @@ pub(super) const TABLES: &str = "
 
 const SECRET: &str = "secret";
 const REMOVALS: &str = "removals";
+/// When the clock was looked at last, and when it jumped last.
+const CLOCK: &str = "clock";
+/// A change of the time between two looks that may be a wrong clock. If nothing looked at it for so
+/// long, ages start again, which only keeps sessions for longer.
+const JUMP: Duration = Duration::from_hours(7 * 24);
 
 /// True if the tables and the secret exist.
 pub(super) fn is_complete(db: &Connection) -> Result<bool> {
@@ -64,6 +70,25 @@ pub(super) fn set_secret(db: &Connection, secret: &[u8; 32]) -> Result<()> {
 pub(super) fn removals(db: &Connection) -> Result<u64> {
     let count = value(db, REMOVALS)?.and_then(|bytes| bytes.try_into().ok());
     Ok(count.map_or(0, u64::from_le_bytes))
+}
+
+/// Records that the clock shows `now`. Returns since when it has not jumped, as far as this record
+/// shows; at first, the newest use of a session stands for the last look at the clock.
+pub(super) fn look_at_clock(db: &Connection, now: u64, newest: u64) -> Result<u64> {
+    if !has_tables(db)? {
+        complete(db)?;
+    }
+    let known = value(db, CLOCK)?.and_then(|bytes| <[u8; 16]>::try_from(bytes).ok());
+    let (last, since) = known.map_or((newest, 0), |bytes| {
+        let [last, since] = [0, 8].map(|at| bytes.get(at..at + 8).unwrap_or_default());
+        let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
+        (number(last), number(since))
+    });
+    let has_jumped = now.abs_diff(last) > millis(JUMP);
+    let since = if has_jumped { now } else { since };
+    let record = [now.to_le_bytes(), since.to_le_bytes()].concat();
+    set_value(db, CLOCK, &record)?;
+    Ok(since)
 }
 
 /// Increments the removal counter, in the transaction that removes something.
@@ -113,5 +138,5 @@ fn set_value(db: &Connection, name: &str, value: &[u8]) -> Result<()> {
 
 /// The end of a lease of `time`.
 pub(super) fn lease_end(now: u64, time: Duration) -> u64 {
-    now.saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+    now.saturating_add(millis(time))
 }

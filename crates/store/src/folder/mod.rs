@@ -43,7 +43,7 @@ use crate::{
     Result, SessionId, SessionInfo, SpilledFile, Store, StoreStatus, Stream, Write,
 };
 pub use check::StoreCheck;
-use disk::{Dir, FileIdentity};
+use disk::Dir;
 pub use options::FolderOptions;
 use output::OutputRows;
 pub use repair::RepairReport;
@@ -75,8 +75,8 @@ pub struct FolderStore {
     blobs: Arc<Dir>,
     spills: Arc<Dir>,
     access: DatabaseAccess,
-    /// The opened database file. Another file may take its name.
-    identity: FileIdentity,
+    /// The opened files of the database. Other files may take their names.
+    opened_files: schema::DatabaseFiles,
     /// Holds the lock that marks the store as in use.
     #[expect(dead_code, reason = "held for its lock")]
     users: Option<File>,
@@ -144,16 +144,22 @@ impl FolderStore {
         let transaction = transaction.map_err(from_sqlite)?;
         let result = write(&transaction)?;
         transaction.commit().map_err(from_sqlite)?;
+        drop(connection);
         // Writes to a file that was deleted would disappear with this process.
         self.check_present()?;
         Ok(result)
     }
 
-    /// Fails if the database was deleted or replaced since it was opened.
+    /// Fails if a file of the database was deleted or replaced since it was opened.
     fn check_present(&self) -> Result<()> {
-        let path = self.dir.path().join(DATABASE);
-        if FileIdentity::at(&path)? == Some(self.identity) {
+        let files = schema::files(&self.dir)?;
+        if files == self.opened_files {
             return Ok(());
+        }
+        // What is only in a deleted write-ahead log can still be read through our handle. Nobody
+        // else has opened another log yet, or it would have the name.
+        if files.database == self.opened_files.database && files.log.is_none() {
+            self.checkpoint().unwrap_or(false);
         }
         let path = self.path().to_owned();
         Err(Error::Vanished { path })

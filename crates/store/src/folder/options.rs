@@ -9,7 +9,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::FolderStore;
-use super::disk::{Dir, FaultHook, FileIdentity};
+use super::disk::{Dir, FaultHook};
 use super::schema::{self, DATABASE, DatabaseAccess, USERS, from_sqlite};
 use super::space::RESERVE;
 use crate::clock::{self, Clock};
@@ -59,17 +59,21 @@ impl FolderOptions {
             dir.make_private()?;
         }
         let database = dir.path().join(DATABASE);
-        let identity = FileIdentity::at(&database)?;
         let watcher = schema::open_for(&database, access)?;
         // The status must never wait, not even for a lock of SQLite.
         watcher.busy_timeout(Duration::ZERO).map_err(from_sqlite)?;
+        // The first read through a connection creates the write-ahead log and its index.
+        let opened_files = schema::files(&dir)?;
+        if opened_files.database.is_none() {
+            return Err(Error::Vanished { path });
+        }
         let store = FolderStore {
             clock: self.clock.unwrap_or_else(clock::system),
             blobs: Arc::new(dir.folder("blobs")?),
             spills: Arc::new(dir.folder("spills")?),
             dir,
             access,
-            identity: identity.ok_or(Error::Vanished { path })?,
+            opened_files,
             users,
             writer: Mutex::new(writer),
             readers: Mutex::default(),

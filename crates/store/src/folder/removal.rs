@@ -18,9 +18,6 @@ const SOME_REFS: &str = "DELETE FROM refs WHERE session = ?1
      AND id IN (SELECT id FROM refs WHERE session = ?1 LIMIT ?2)";
 const SOME_ENTRIES: &str = "DELETE FROM entries WHERE session = ?1 AND (stream, position) IN
      (SELECT stream, position FROM entries WHERE session = ?1 LIMIT ?2)";
-/// The number of sessions hidden per transaction.
-const HIDDEN_AT_ONCE: usize = 64;
-
 impl FolderStore {
     pub(super) fn delete_output(&self, session: &SessionId, id: &str) -> Result<()> {
         let (spills, files) = self.with_reserve(|db| {
@@ -61,43 +58,64 @@ impl FolderStore {
         may_go: impl Fn(&Connection, &SessionRow) -> Result<bool>,
     ) -> Result<Vec<SessionId>> {
         let mut staying = Vec::new();
-        for sessions in sessions.chunks(HIDDEN_AT_ONCE) {
-            staying.extend(self.with_reserve(|db| {
-                let mut staying = Vec::new();
-                for session in sessions {
-                    let Some(row) = rows::session(db, session)? else {
-                        continue;
-                    };
-                    if may_go(db, &row)? {
-                        hide(db, &row)?;
-                    } else {
-                        staying.push(session.clone());
-                    }
+        self.in_steps(sessions, |db, sessions| {
+            let mut kept = Vec::new();
+            for session in sessions {
+                let Some(row) = rows::session(db, session)? else {
+                    continue;
+                };
+                if may_go(db, &row)? {
+                    hide(db, &row)?;
+                } else {
+                    kept.push(session.clone());
                 }
-                // Do not disturb other processes if nothing was removed.
-                if staying.len() < sessions.len() {
-                    meta::note_removal(db)?;
-                }
-                Ok(staying)
-            })?);
-        }
+            }
+            // Do not disturb other processes if nothing was removed.
+            if kept.len() < sessions.len() {
+                meta::note_removal(db)?;
+            }
+            Ok(kept)
+        })
+        .try_for_each(|kept| kept.map(|kept| staying.extend(kept)))?;
         Ok(staying)
+    }
+
+    /// Removes `all` in steps, each with as many as the disk has room for.
+    fn in_steps<'s, A, T>(
+        &'s self,
+        all: &'s [A],
+        remove: impl Fn(&Transaction<'_>, &[A]) -> Result<T> + 's,
+    ) -> impl Iterator<Item = Result<T>> + 's {
+        let (mut left, mut steps) = (all, self.steps());
+        std::iter::from_fn(move || {
+            if left.is_empty() {
+                return None;
+            }
+            let step = steps.run(|db, most| {
+                let some = left.get(..most).unwrap_or(left);
+                Ok((some.len(), remove(db, some)?))
+            });
+            Some(step.map(|(done, removed)| {
+                left = left.get(done..).unwrap_or_default();
+                removed
+            }))
+        })
     }
 
     /// Removes single outputs; their blobs become garbage.
     pub(super) fn remove_outputs(&self, outputs: &[(SessionId, String)]) -> Result<()> {
-        for outputs in outputs.chunks(HIDDEN_AT_ONCE) {
-            let spills = self.with_reserve(|db| {
-                let mut spills = Vec::new();
-                for (session, id) in outputs {
-                    if let Some(session) = rows::session(db, session)? {
-                        spills.extend(remove_output(db, session.row, id)?);
-                    }
+        let removed = self.in_steps(outputs, |db, outputs| {
+            let mut spills = Vec::new();
+            for (session, id) in outputs {
+                if let Some(session) = rows::session(db, session)? {
+                    spills.extend(remove_output(db, session.row, id)?);
                 }
-                meta::note_removal(db)?;
-                Ok(spills)
-            })?;
-            self.remove_spills(&spills)?;
+            }
+            meta::note_removal(db)?;
+            Ok(spills)
+        });
+        for spills in removed {
+            self.remove_spills(&spills?)?;
         }
         Ok(())
     }
@@ -153,15 +171,8 @@ impl FolderStore {
              )";
         let unheld: Vec<i64> =
             self.reading(|db| rows::query_all(db, select, [], |row| row.get(0).map(Some)))?;
-        let mut unheld = unheld.as_slice();
-        let mut steps = self.steps();
-        while !unheld.is_empty() {
-            let (done, files) = steps.run(|db, most| {
-                let some = unheld.get(..most).unwrap_or(unheld);
-                Ok((some.len(), remove_unheld(db, some)?))
-            })?;
-            self.remove_blobs(&files)?;
-            unheld = unheld.get(done..).unwrap_or_default();
+        for files in self.in_steps(&unheld, |db, blobs| remove_unheld(db, blobs)) {
+            self.remove_blobs(&files?)?;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::disk::{Dir, UNFINISHED, random_name};
+use super::disk::{Dir, FileIdentity, UNFINISHED, random_name};
 use super::meta;
 use crate::{Error, Result};
 
@@ -164,10 +164,33 @@ fn remove_unfinished(dir: &Dir) -> Result<()> {
     unfinished.into_iter().try_for_each(|name| dir.remove(name))
 }
 
+/// The write-ahead log of the database, and its index.
+fn log_names() -> [String; 2] {
+    [format!("{DATABASE}-wal"), format!("{DATABASE}-shm")]
+}
+
 /// Removes the write-ahead log of the store's database, and its index.
 pub(super) fn remove_log(dir: &Dir) -> Result<()> {
-    let names = [format!("{DATABASE}-wal"), format!("{DATABASE}-shm")];
-    names.iter().try_for_each(|name| dir.remove(name))
+    log_names().iter().try_for_each(|name| dir.remove(name))
+}
+
+/// The files of a database. They stay the same as long as somebody has it open.
+#[derive(PartialEq, Eq)]
+pub(super) struct DatabaseFiles {
+    pub(super) database: Option<FileIdentity>,
+    pub(super) log: Option<FileIdentity>,
+    index: Option<FileIdentity>,
+}
+
+/// The files that the database has now.
+pub(super) fn files(dir: &Dir) -> Result<DatabaseFiles> {
+    let at = |name: &str| FileIdentity::at(&dir.path().join(name));
+    let [log, index] = log_names();
+    Ok(DatabaseFiles {
+        database: at(DATABASE)?,
+        log: at(&log)?,
+        index: at(&index)?,
+    })
 }
 
 /// Creates the tables. The database is not visible yet, so it needs no journal.
@@ -209,7 +232,8 @@ pub(super) fn open(dir: &Dir) -> Result<(Connection, DatabaseAccess)> {
 
 /// True if nothing can be created in the folder and the write-ahead log is empty.
 fn is_frozen(dir: &Dir) -> Result<bool> {
-    let log = dir.entry(&format!("{DATABASE}-wal"))?;
+    let [log, _] = log_names();
+    let log = dir.entry(&log)?;
     let writable = rustix::fs::access(dir.path(), rustix::fs::Access::WRITE_OK).is_ok();
     // With a non-empty log, an immutable connection would miss its writes.
     Ok(!writable && log.is_none_or(|log| log.byte_size == 0))
@@ -221,13 +245,16 @@ pub(super) fn open_for(path: &Path, access: DatabaseAccess) -> Result<Connection
     if access == DatabaseAccess::Write {
         // With a write-ahead log, only FULL makes each commit durable; macOS also needs fullfsync.
         // secure_delete overwrites removed text. cell_size_check finds damaged pages early. The
-        // size limit, 64 MiB, returns the space of a log that a large write has extended.
+        // size limit, 64 MiB, returns the space of a log that a large write has extended. The log
+        // is emptied whenever it has 256 pages (4 MiB): on a full disk, all of them may need room
+        // in the database before anything can be removed, and the reserve must have that much.
         let prepare = "PRAGMA journal_mode = WAL;
              PRAGMA synchronous = FULL;
              PRAGMA fullfsync = ON;
              PRAGMA secure_delete = ON;
              PRAGMA cell_size_check = ON;
-             PRAGMA journal_size_limit = 67108864;";
+             PRAGMA journal_size_limit = 67108864;
+             PRAGMA wal_autocheckpoint = 256;";
         connection.execute_batch(prepare).map_err(from_sqlite)?;
     }
     Ok(connection)

@@ -11,8 +11,11 @@ use crate::{Error, Result};
 
 /// A file whose space is released when the disk is full.
 pub(super) const RESERVE: &str = "reserve";
-/// Enough for the pages that one step of a removal touches.
-const RESERVE_BYTES: usize = 1024 * 1024;
+/// Enough for a write-ahead log that has to go into the database first, and for the pages that
+/// one step of a removal touches.
+const RESERVE_BYTES: u64 = 8 << 20;
+/// A smaller reserve is worth nothing.
+const LEAST_RESERVE: u64 = 1 << 20;
 /// Rows per step, few enough that other writers never wait long.
 const STEP_ROWS: usize = 128;
 /// Free pages, of 16 KiB each, that one step returns to the disk.
@@ -47,15 +50,21 @@ impl FolderStore {
     }
 
     /// Reserves space for [`with_reserve`](Self::with_reserve). Best effort: a disk without room
-    /// may have room later.
+    /// has a smaller reserve, and may have room later.
     pub(super) fn keep_reserve(&self) {
-        if matches!(self.dir.entry(RESERVE), Ok(None)) {
-            let reserve = self.dir.unfinished();
-            let _ = reserve.and_then(|mut file| {
-                file.write(&vec![0; RESERVE_BYTES])?;
-                file.finish(RESERVE)
-            });
-        }
+        let Ok(reserve) = self.dir.entry(RESERVE) else {
+            return;
+        };
+        let has = reserve.map_or(0, |reserve| reserve.byte_size);
+        let sizes = std::iter::successors(Some(RESERVE_BYTES), |bytes| Some(bytes / 2));
+        let larger = sizes.take_while(|bytes| *bytes > has && *bytes >= LEAST_RESERVE);
+        let allocate = |bytes| {
+            let mut file = self.dir.unfinished()?;
+            file.allocate(bytes)?;
+            file.finish(RESERVE)
+        };
+        // The first size for which there is room.
+        larger.into_iter().any(|bytes| allocate(bytes).is_ok());
     }
 
     /// Returns free pages and the write-ahead log to the disk, step by step.
@@ -63,14 +72,23 @@ impl FolderStore {
         if self.access == DatabaseAccess::Frozen {
             return Ok(());
         }
-        let mut free = u64::MAX;
+        let (mut free, mut pages) = (u64::MAX, STEP_PAGES);
         loop {
-            let left = match self.on_writer(vacuum_step) {
-                // Others are writing, or there is no room to move pages. The next collection
-                // continues.
+            let left = match self.on_writer(|db| vacuum_step(db, pages)) {
+                // There is no room to move so many pages. Those of the last steps leave the disk
+                // when they leave the write-ahead log.
+                Err(Error::Full) if pages > 1 => {
+                    pages /= 4;
+                    self.checkpoint()?;
+                    continue;
+                }
+                // Others are writing, or there is no room at all. The next collection continues.
                 Err(Error::Busy | Error::Full) => break,
                 left => left?,
             };
+            if pages < STEP_PAGES {
+                self.checkpoint()?;
+            }
             // No progress means that the rest cannot be freed now.
             if left == 0 || left >= free {
                 break;
@@ -103,7 +121,7 @@ impl FolderStore {
 
     /// Moves all writes from the write-ahead log into the database and truncates the log. False if
     /// readers held it for too long.
-    fn checkpoint(&self) -> Result<bool> {
+    pub(super) fn checkpoint(&self) -> Result<bool> {
         let busy = self.on_writer(|db| {
             let row = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
                 row.get::<_, i64>(0)
@@ -155,8 +173,8 @@ impl RemovalSteps<'_> {
 }
 
 /// Returns some free pages to the disk, and the number of remaining ones.
-fn vacuum_step(db: &Connection) -> Result<u64> {
-    let vacuum = format!("PRAGMA incremental_vacuum({STEP_PAGES})");
+fn vacuum_step(db: &Connection, pages: usize) -> Result<u64> {
+    let vacuum = format!("PRAGMA incremental_vacuum({pages})");
     let mut vacuum = db.prepare(&vacuum).map_err(from_sqlite)?;
     let mut rows = vacuum.query([]).map_err(from_sqlite)?;
     // Each row of the result frees one page.

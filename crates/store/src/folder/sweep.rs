@@ -6,7 +6,7 @@ use rusqlite::{Connection, Transaction};
 
 use super::disk::{Dir, UNFINISHED, is_random_name};
 use super::repair::DAMAGED;
-use super::rows::{self, unsigned};
+use super::rows::{self, SessionRow, unsigned};
 use super::{FolderStore, meta};
 use crate::collect::{self, SnapshotOutput, SnapshotSession, StoreSnapshot};
 use crate::{CollectOptions, CollectReport, Result, SessionId, SessionInfo};
@@ -28,7 +28,12 @@ impl FolderStore {
             STRAY_AFTER
         };
         let before = now.saturating_sub(stray_after);
-        let snapshot = self.reading(|db| take_snapshot(db, now))?;
+        let mut snapshot = self.reading(|db| take_snapshot(db, now))?;
+        if request.doubts_clock {
+            let newest = snapshot.sessions.iter().map(|session| session.used).max();
+            let newest = newest.unwrap_or(now);
+            snapshot.ages_since = self.with_reserve(|db| meta::look_at_clock(db, now, newest))?;
+        }
         // Decide on the snapshot, without a lock: a large store takes a while.
         let mut removal = collect::decide(&snapshot, request, now);
         if request.dry_run {
@@ -131,6 +136,7 @@ fn take_snapshot(db: &Connection, now: u64) -> Result<StoreSnapshot> {
     let names: BTreeMap<i64, SessionId> =
         rows.iter().map(|row| (row.row, row.id.clone())).collect();
     let blobs = blob_sizes(db)?;
+    let not_before = earlier_creations(&rows, now);
     let sessions = rows.into_iter().map(|row| {
         let size = "SELECT coalesce(sum(length(bytes)), 0) FROM entries WHERE session = ?1";
         let size = rows::query_one(db, size, [row.row], |row| row.get::<_, i64>(0).map(Some))?;
@@ -144,7 +150,24 @@ fn take_snapshot(db: &Connection, now: u64) -> Result<StoreSnapshot> {
         })
     });
     let sessions = sessions.collect::<Result<_>>()?;
-    Ok(StoreSnapshot { sessions, blobs })
+    Ok(StoreSnapshot {
+        sessions,
+        blobs,
+        ages_since: 0,
+        not_before,
+    })
+}
+
+/// The newest creation of a session before each one. Numbers of rows ascend whatever the clock
+/// shows; a time that is still to come is wrong.
+fn earlier_creations(rows: &[SessionRow], now: u64) -> BTreeMap<SessionId, u64> {
+    let mut in_order: Vec<&SessionRow> = rows.iter().filter(|row| row.created <= now).collect();
+    in_order.sort_by_key(|row| row.row);
+    let newest = in_order.into_iter().scan(0, |newest, row| {
+        *newest = row.created.max(*newest);
+        Some((row.id.clone(), *newest))
+    });
+    newest.collect()
 }
 
 /// The stored size of each blob, without reading images.

@@ -154,6 +154,7 @@ impl MemoryState {
         StoreSnapshot {
             sessions: sessions.collect(),
             blobs: blobs.collect(),
+            ..StoreSnapshot::default()
         }
     }
 }

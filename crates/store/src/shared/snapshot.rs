@@ -49,5 +49,6 @@ pub(super) async fn take(connection: Object, now: i64) -> Result<StoreSnapshot> 
     Ok(StoreSnapshot {
         sessions: sessions.collect::<Result<_>>()?,
         blobs: blobs.collect(),
+        ..StoreSnapshot::default()
     })
 }

@@ -101,7 +101,7 @@ impl ManagedSession {
         self.session.record(&usage).map_err(failed)
     }
 
-    fn refs(&mut self, messages: &[Arc<Message>]) -> Vec<ShownRef> {
+    fn shown_refs(&mut self, messages: &[Arc<Message>]) -> Vec<ShownRef> {
         let projection = self.session.projection();
         let log = projection.log().messages();
         let whole = outputs_shown_whole(projection.slots());
@@ -299,13 +299,16 @@ impl WindowManager for ManagedSession {
         self.session.ready().map_err(failed)?;
         let window = self.session.window().map_err(failed)?;
         let messages: Vec<Arc<Message>> = window.messages().cloned().collect();
-        self.open = Some(larger_count(&self.sizer.total(&messages)));
-        let refs = self.refs(&messages);
+        self.open = Some(larger_count(&self.sizer.window(&messages)));
         Ok(SentWindow {
             messages,
-            refs,
+            refs: Vec::new(),
             added_tools: self.retrieval,
         })
+    }
+
+    fn refs(&mut self, window: &[Arc<Message>]) -> Vec<ShownRef> {
+        self.shown_refs(window)
     }
 
     fn cache_is_cold(&mut self) {

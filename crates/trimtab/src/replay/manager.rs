@@ -14,6 +14,12 @@ pub trait WindowManager {
     /// The window for the next call.
     fn send(&mut self) -> Result<SentWindow, ManagerError>;
 
+    /// The refs of outputs that `window`, the last one, does not show in full. They take as long to
+    /// find as the conversation is, so they are asked for only where they matter.
+    fn refs(&mut self, _window: &[Arc<Message>]) -> Vec<ShownRef> {
+        Vec::new()
+    }
+
     /// Tells it that the prompt cache has nothing for the next call.
     fn cache_is_cold(&mut self) {}
 
@@ -38,7 +44,7 @@ pub trait WindowManager {
 pub struct SentWindow {
     /// The messages.
     pub messages: Vec<Arc<Message>>,
-    /// The refs of outputs that it does not show in full.
+    /// The refs of outputs that it does not show in full, where they were asked for.
     pub refs: Vec<ShownRef>,
     /// The measure of the tools that are sent in addition to those of the recording.
     pub added_tools: Measure,

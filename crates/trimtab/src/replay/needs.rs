@@ -6,10 +6,10 @@
 //! lines; the two newest outputs are fresh, the others are old.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 
-use memchr::memmem;
+use aho_corasick::AhoCorasick;
 use serde::Serialize;
 use serde_json::Value;
 use trimtab_model::{Message, Output, Part};
@@ -20,6 +20,8 @@ const SHORTEST_NAME: usize = 6;
 const SHORTEST_LINE: usize = 24;
 /// The number of newest outputs that count as fresh.
 pub(super) const FRESH_OUTPUTS: usize = 2;
+/// The bytes of texts that are searched for at once. The search takes many times as much memory.
+const MOST_AT_ONCE: usize = 1 << 20;
 
 /// The kind of text that a call needs, and the age of the output that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -33,6 +35,12 @@ pub enum NeedKind {
     FreshName,
     /// A line from one of the two newest outputs.
     FreshLine,
+}
+
+impl NeedKind {
+    fn is_line(self) -> bool {
+        matches!(self, Self::OldLine | Self::FreshLine)
+    }
 }
 
 /// A text that a call took from an output.
@@ -72,14 +80,34 @@ pub struct Need {
 /// assert_eq!((found[0].kind, found[0].source), (NeedKind::OldName, 2));
 /// ```
 pub fn needs(log: &[Arc<Message>]) -> Vec<Need> {
-    let mut before = EarlierOutput::default();
+    let said = said(log);
+    let used: Vec<UsedText> = log.iter().enumerate().flat_map(used_texts).collect();
+    let mut texts: Vec<&str> = used.iter().map(|used| used.text.as_str()).collect();
+    texts.sort_unstable();
+    texts.dedup();
     let mut needs = Vec::new();
-    for (at, message) in log.iter().enumerate() {
-        if message.has_calls() {
-            before.add_needs(at, message, &mut needs);
-        }
-        before.add(at, message);
+    let mut texts = texts.as_slice();
+    while !texts.is_empty() {
+        let mut bytes = 0;
+        let fits = texts.iter().take_while(|text| {
+            let is_first = bytes == 0;
+            bytes += text.len();
+            is_first || bytes <= MOST_AT_ONCE
+        });
+        let (some, rest) = texts.split_at(fits.count());
+        needs.extend(
+            TextSearch::new(some)
+                .into_iter()
+                .flat_map(|mut search| search.needs(&said, &used)),
+        );
+        texts = rest;
     }
+    needs.sort_by(|one: &Need, other| {
+        let order = |need: &Need| (need.call, need.kind.is_line());
+        order(one)
+            .cmp(&order(other))
+            .then_with(|| one.text.cmp(&other.text))
+    });
     needs
 }
 
@@ -115,89 +143,160 @@ pub(super) fn raw_arguments(message: &Message) -> String {
     arguments.join("\n")
 }
 
-/// Everything before a call: the outputs, and everything else that was said.
-#[derive(Default)]
-struct EarlierOutput {
-    /// Outputs with the position of their message, oldest first.
-    outputs: Vec<(usize, String)>,
-    /// All other texts.
-    other_text: String,
-    /// The ids of earlier calls.
-    calls: HashSet<String>,
+/// A text that a call uses.
+#[derive(Clone)]
+struct UsedText {
+    /// Position of the message with the call.
+    call: usize,
+    text: String,
+    is_line: bool,
 }
 
-impl EarlierOutput {
-    fn add_needs(&self, call: usize, message: &Message, needs: &mut Vec<Need>) {
-        let written = argument_strings(message);
-        // Escapes of JSON would be glued to the names next to them.
-        let plain = raw_arguments(message)
-            .replace("\\n", "\n")
-            .replace("\\\"", "\"");
-        // A set, so that a text that a call uses twice is one need. Its order makes reports
-        // reproducible.
-        let names: BTreeSet<&str> = identifiers(&plain).collect();
-        let lines = written.lines().map(str::trim);
-        let lines = lines.filter(|line| line.chars().count() >= SHORTEST_LINE);
-        let lines: BTreeSet<&str> = lines.collect();
-        let kinds = [
-            (names, NeedKind::OldName, NeedKind::FreshName),
-            (lines, NeedKind::OldLine, NeedKind::FreshLine),
-        ];
-        for (texts, old, fresh) in kinds {
-            for text in texts {
-                needs.extend(self.need(call, text, [old, fresh]));
-            }
-        }
+/// The texts that the calls of a message use, each once.
+fn used_texts((call, message): (usize, &Arc<Message>)) -> Vec<UsedText> {
+    if !message.has_calls() {
+        return Vec::new();
     }
-
-    /// The need of a text, if only old or only fresh outputs contain it.
-    fn need(&self, call: usize, text: &str, [old, fresh]: [NeedKind; 2]) -> Option<Need> {
-        let finder = memmem::Finder::new(text);
-        let has = |said: &str| finder.find(said.as_bytes()).is_some();
-        if has(&self.other_text) {
-            return None;
-        }
-        let older = self.outputs.len().saturating_sub(FRESH_OUTPUTS);
-        let (older, newest) = self.outputs.split_at_checked(older)?;
-        let newest_with = |outputs: &[(usize, String)]| {
-            let found = outputs.iter().rev().find(|(_, output)| has(output));
-            found.map(|(at, output)| (*at, line_with(output, text)))
-        };
-        let (found, kind) = match (newest_with(older), newest_with(newest)) {
-            (Some(found), None) => (found, old),
-            (None, Some(found)) => (found, fresh),
-            _ => return None,
-        };
-        Some(Need {
+    let written = argument_strings(message);
+    // Escapes of JSON would be glued to the names next to them.
+    let plain = raw_arguments(message)
+        .replace("\\n", "\n")
+        .replace("\\\"", "\"");
+    let names: BTreeSet<&str> = identifiers(&plain).collect();
+    let lines = written.lines().map(str::trim);
+    let lines = lines.filter(|line| line.chars().count() >= SHORTEST_LINE);
+    let lines: BTreeSet<&str> = lines.collect();
+    let of_kind = |texts: BTreeSet<&str>, is_line| {
+        let used = texts.into_iter().map(move |text| UsedText {
             call,
             text: text.to_owned(),
-            kind,
-            source: found.0,
-            line: found.1,
-        })
-    }
+            is_line,
+        });
+        used.collect::<Vec<_>>()
+    };
+    [of_kind(names, false), of_kind(lines, true)].concat()
+}
 
-    fn add(&mut self, at: usize, message: &Message) {
+/// A text in a conversation.
+struct SaidText<'a> {
+    /// Position of its message.
+    at: usize,
+    text: Cow<'a, str>,
+    is_output: bool,
+}
+
+/// All texts of a conversation, in order.
+fn said(log: &[Arc<Message>]) -> Vec<SaidText<'_>> {
+    let mut said = Vec::new();
+    let mut calls: HashSet<&str> = HashSet::new();
+    for (at, message) in log.iter().enumerate() {
+        let mut say = |text, is_output| {
+            said.push(SaidText {
+                at,
+                text,
+                is_output,
+            });
+        };
         for part in &message.parts {
             match part {
                 // No provider accepts an output without its call, so no window can show it.
-                Part::Output(output) if !self.calls.contains(&output.call_id) => {}
-                Part::Output(output) => self.outputs.push((at, Output::text(output).into_owned())),
-                Part::Text(text) => self.say(&text.text),
-                Part::Reasoning(reasoning) => self.say(&reasoning.text),
+                Part::Output(output) if !calls.contains(output.call_id.as_str()) => {}
+                Part::Output(output) => say(Output::text(output), true),
+                Part::Text(text) => say(Cow::Borrowed(&text.text), false),
+                Part::Reasoning(reasoning) => say(Cow::Borrowed(&reasoning.text), false),
                 Part::Call(call) => {
-                    self.calls.insert(call.id.clone());
-                    self.say(&call.arguments);
-                    self.say(&strings(&call.arguments));
+                    calls.insert(&call.id);
+                    say(Cow::Borrowed(&call.arguments), false);
+                    say(strings(&call.arguments), false);
                 }
                 Part::Media(_) | Part::Opaque(_) => {}
             }
         }
     }
+    said
+}
 
-    fn say(&mut self, text: &str) {
-        self.other_text.push('\n');
-        self.other_text.push_str(text);
+/// Searches a conversation for several texts at once, in one pass.
+struct TextSearch<'t> {
+    texts: &'t [&'t str],
+    finder: AhoCorasick,
+    found: Vec<FoundText>,
+}
+
+/// Where a text was found so far.
+#[derive(Clone, Default)]
+struct FoundText {
+    /// True if the user or the model said it.
+    is_said: bool,
+    /// The newest outputs with it, by their numbers: one more than can be fresh.
+    outputs: VecDeque<usize>,
+}
+
+impl<'t> TextSearch<'t> {
+    /// None if there are too many texts for one search, which [`MOST_AT_ONCE`] prevents.
+    fn new(texts: &'t [&'t str]) -> Option<Self> {
+        Some(Self {
+            texts,
+            finder: AhoCorasick::new(texts).ok()?,
+            found: vec![FoundText::default(); texts.len()],
+        })
+    }
+
+    /// The needs of these texts.
+    fn needs(&mut self, said: &[SaidText<'_>], used: &[UsedText]) -> Vec<Need> {
+        let mut needs = Vec::new();
+        let mut outputs: Vec<&SaidText<'_>> = Vec::new();
+        let mut used = used.iter().peekable();
+        for one in said {
+            // A call needs what was there before its message.
+            while let Some(used) = used.next_if(|used| used.call <= one.at) {
+                needs.extend(self.need(used, &outputs));
+            }
+            let number = outputs.len();
+            for found in self.finder.find_overlapping_iter(one.text.as_bytes()) {
+                let Some(found) = self.found.get_mut(found.pattern().as_usize()) else {
+                    continue;
+                };
+                if !one.is_output {
+                    found.is_said = true;
+                } else if found.outputs.back() != Some(&number) {
+                    found.outputs.push_back(number);
+                    if found.outputs.len() > FRESH_OUTPUTS + 1 {
+                        found.outputs.pop_front();
+                    }
+                }
+            }
+            if one.is_output {
+                outputs.push(one);
+            }
+        }
+        needs
+    }
+
+    /// The need of a text, if only old or only fresh outputs contain it.
+    fn need(&self, used: &UsedText, outputs: &[&SaidText<'_>]) -> Option<Need> {
+        let number = self.texts.binary_search(&used.text.as_str()).ok()?;
+        let found = self.found.get(number).filter(|found| !found.is_said)?;
+        let older = outputs.len().saturating_sub(FRESH_OUTPUTS);
+        let newest = found.outputs.back()?;
+        let is_fresh = *newest >= older;
+        // In outputs of both ages it proves nothing.
+        if is_fresh && found.outputs.iter().any(|output| *output < older) {
+            return None;
+        }
+        let source = outputs.get(*newest)?;
+        Some(Need {
+            call: used.call,
+            text: used.text.clone(),
+            kind: match (is_fresh, used.is_line) {
+                (false, false) => NeedKind::OldName,
+                (false, true) => NeedKind::OldLine,
+                (true, false) => NeedKind::FreshName,
+                (true, true) => NeedKind::FreshLine,
+            },
+            source: source.at,
+            line: line_with(&source.text, &used.text),
+        })
     }
 }
 

@@ -13,7 +13,7 @@ use super::manager::{SentWindow, WindowManager};
 use super::needs::{Need, needs};
 use super::report::{CacheBreak, ReplayReport};
 use super::served_needs::{ReplayedCall, ServedNeeds};
-use super::sizes::{MessageSizer, TokenCount, larger_count};
+use super::sizes::{MessageSizer, TokenCount, common_front, larger_count};
 
 /// The maximum of faults that are reported as text.
 const TOLD: usize = 5;
@@ -38,6 +38,8 @@ pub struct ReplaySettings {
     pub cold_turns: bool,
     /// How the tokens of the bill are counted.
     pub count: TokenCount,
+    /// True if every window comes with its refs. They are also there where they are measured.
+    pub shows_refs: bool,
 }
 
 impl ReplaySettings {
@@ -52,6 +54,7 @@ impl ReplaySettings {
             bound_reasoning: true,
             cold_turns: false,
             count: TokenCount::default(),
+            shows_refs: false,
         }
     }
 
@@ -109,6 +112,8 @@ pub fn replay_needing(
         judge: WindowJudge::new(settings.dialect),
         sizer: MessageSizer::default(),
         before: Vec::new(),
+        before_reasoning: 0,
+        checked: WindowCheck::Whole,
         before_tools: settings.tools,
         before_at: 0,
         cold: false,
@@ -122,8 +127,11 @@ pub fn replay_needing(
                 manager.cache_is_cold();
             }
             match manager.send() {
-                Ok(sent) => {
+                Ok(mut sent) => {
                     run.report.reasoning += reasoned;
+                    if settings.shows_refs || run.served.has_needs(at) {
+                        sent.refs.extend(manager.refs(&sent.messages));
+                    }
                     run.call(at, sent, &manager.decided(), see);
                 }
                 Err(failed) => {
@@ -137,9 +145,35 @@ pub fn replay_needing(
             run.fault(format!("message {at}: {failed}"));
         }
     }
+    run.check_rest();
     run.report.compactions = manager.compactions();
     run.report.own_calls = manager.own_calls();
     run.report
+}
+
+/// How much of a window was checked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WindowCheck {
+    /// All of it, without a fault.
+    Whole,
+    /// Only its end, without a fault.
+    End,
+    /// It has a fault.
+    Faulty,
+}
+
+/// The beginning of a window up to its first answer, and its end, from the last answer before
+/// message `known` on. Nothing in between depends on what comes after it.
+fn end_of(window: &[Arc<Message>], known: usize) -> Vec<Arc<Message>> {
+    let is_answer = |message: &Arc<Message>| message.role == Role::Assistant;
+    let head = window
+        .iter()
+        .take_while(|message| !is_answer(message))
+        .count();
+    let old = window.get(..known).unwrap_or_default();
+    let end = old.iter().rposition(is_answer).unwrap_or(0).max(head);
+    let parts = window.iter().take(head).chain(window.iter().skip(end));
+    parts.cloned().collect()
 }
 
 fn has_reasoning(message: &Message) -> bool {
@@ -153,6 +187,10 @@ struct ReplayRun<'a> {
     judge: WindowJudge,
     sizer: MessageSizer,
     before: Vec<Arc<Message>>,
+    /// The number of messages in it with reasoning.
+    before_reasoning: u64,
+    /// How much of it was checked.
+    checked: WindowCheck,
     /// The tools that were sent with it.
     before_tools: Measure,
     /// Position of the answer to that window.
@@ -170,16 +208,18 @@ impl ReplayRun<'_> {
         why: &str,
         see: &mut dyn FnMut(&ReplayStep<'_>),
     ) {
-        let faults = verify(&sent.messages, self.settings.dialect);
-        // Check it twice: as messages, and as the bytes that the provider would get.
-        if let Some(first) = faults.first() {
-            self.fault(format!("message {at}: {first}"));
-        } else if let Some(first) = self.judge.fault(&sent.messages) {
-            self.fault(format!("message {at}, as it would be sent: {first}"));
-        }
-        let kept = sent.messages.iter().filter(|one| has_reasoning(one));
-        self.report.reasoning_kept += kept.count() as u64;
-        let size = self.bill(at, &sent, why);
+        let front = common_front(&self.before, &sent.messages);
+        let extends = front == self.before.len();
+        self.check(at, &sent.messages, extends);
+        let (known, kept) = if extends {
+            (front, self.before_reasoning)
+        } else {
+            (0, 0)
+        };
+        let new = sent.messages.iter().skip(known);
+        self.before_reasoning = kept + new.filter(|one| has_reasoning(one)).count() as u64;
+        self.report.reasoning_kept += self.before_reasoning;
+        let size = self.bill(at, &sent, front, why);
         let tokens = self.settings.count.tokens(&size);
         let call = ReplayedCall {
             at,
@@ -189,7 +229,7 @@ impl ReplayRun<'_> {
             count: self.settings.count,
         };
         self.served
-            .measure(&call, &mut self.sizer, &mut self.report);
+            .measure(&call, extends, &mut self.sizer, &mut self.report);
         see(&ReplayStep {
             call: at,
             sent: &sent,
@@ -198,6 +238,45 @@ impl ReplayRun<'_> {
         self.before_tools = self.tools(&sent);
         self.before = sent.messages;
         self.before_at = at;
+    }
+
+    /// Checks a window. Of one that goes on like the one before, only its end is checked: whole
+    /// windows with every call would take the square of the length of the conversation.
+    fn check(&mut self, at: usize, window: &[Arc<Message>], extends: bool) {
+        if extends && self.checked != WindowCheck::Faulty {
+            let end = end_of(window, self.before.len());
+            if self.fault_in(at, &end).is_none() {
+                self.checked = WindowCheck::End;
+                return;
+            }
+        }
+        let fault = self.fault_in(at, window);
+        self.checked = match &fault {
+            Some(_) => WindowCheck::Faulty,
+            None => WindowCheck::Whole,
+        };
+        if let Some(fault) = fault {
+            self.fault(fault);
+        }
+    }
+
+    /// Checks the last window as a whole, if only its end was.
+    fn check_rest(&mut self) {
+        if self.checked == WindowCheck::End {
+            let window = std::mem::take(&mut self.before);
+            if let Some(fault) = self.fault_in(self.before_at, &window) {
+                self.fault(fault);
+            }
+        }
+    }
+
+    /// The first fault of a window, as messages, and as the bytes that the provider would get.
+    fn fault_in(&mut self, at: usize, window: &[Arc<Message>]) -> Option<String> {
+        if let Some(first) = verify(window, self.settings.dialect).first() {
+            return Some(format!("message {at}: {first}"));
+        }
+        let first = self.judge.fault(window)?;
+        Some(format!("message {at}, as it would be sent: {first}"))
     }
 
     fn fault(&mut self, text: String) {
@@ -212,28 +291,24 @@ impl ReplayRun<'_> {
         self.settings.tools + sent.added_tools
     }
 
-    /// The number of messages that the cache has from the previous window.
-    fn common(&self, sent: &SentWindow) -> usize {
+    /// Bills a window that begins with `front` messages of the one before. Returns the size of its
+    /// messages.
+    fn bill(&mut self, at: usize, sent: &SentWindow, front: usize, why: &str) -> Measure {
+        let tools = self.tools(sent);
         // A prompt cache matches from the front, so everything after the first difference is
         // written again, and tools come before all messages.
-        if self.before_tools != self.tools(sent) {
-            return 0;
-        }
-        let pairs = self.before.iter().zip(&sent.messages);
-        pairs
-            .take_while(|(a, b)| Arc::ptr_eq(a, b) || a == b)
-            .count()
-    }
-
-    /// Bills a window and returns the size of its messages.
-    fn bill(&mut self, at: usize, sent: &SentWindow, why: &str) -> Measure {
-        let (common, tools) = (self.common(sent), self.tools(sent));
+        let common = if self.before_tools == tools { front } else { 0 };
         let cached = if self.cold { 0 } else { common };
-        let mut read = self.sizer.total(sent.messages.iter().take(cached));
+        let mut read = if cached == self.before.len() {
+            // Measured with the last call.
+            self.sizer.window(&self.before)
+        } else {
+            self.sizer.total(sent.messages.iter().take(cached))
+        };
         if !self.cold && !self.before.is_empty() && self.before_tools == tools {
             read += tools;
         }
-        let all = self.sizer.total(&sent.messages);
+        let all = self.sizer.window(&sent.messages);
         let settings = self.settings;
         let tokens = |part: &Measure| settings.count.tokens(part);
         let (read, prompt) = (tokens(&read), tokens(&(all + tools)));

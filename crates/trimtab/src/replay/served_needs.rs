@@ -33,6 +33,8 @@ pub(super) struct ServedNeeds<'a> {
     needs: &'a [Need],
     /// The last call for which an output was fetched, by its position.
     fetched: HashMap<usize, usize>,
+    /// The text of the first messages of the last window, and their number.
+    text: (String, usize),
 }
 
 /// The window of a call, and the prices of tokens.
@@ -50,17 +52,29 @@ impl<'a> ServedNeeds<'a> {
             log,
             needs,
             fetched: HashMap::new(),
+            text: (String::new(), 0),
         }
     }
 
-    /// Adds to the report what the window of a call shows and lacks.
+    /// True if the call at this position needs anything.
+    pub(super) fn has_needs(&self, call: usize) -> bool {
+        let needs = &self.needs;
+        needs.binary_search_by_key(&call, |need| need.call).is_ok()
+    }
+
+    /// Adds to the report what the window of a call shows and lacks. `extends` says that it begins
+    /// with all of the window before.
     pub(super) fn measure(
         &mut self,
         call: &ReplayedCall<'_>,
+        extends: bool,
         sizer: &mut MessageSizer,
         report: &mut ReplayReport,
     ) {
         self.measure_arrived(call, sizer, report);
+        if !extends {
+            self.text = (String::new(), 0);
+        }
         // The needs are in the order of their calls.
         let first = self.needs.partition_point(|need| need.call < call.at);
         let needs = self.needs.get(first..).unwrap_or_default();
@@ -71,7 +85,9 @@ impl<'a> ServedNeeds<'a> {
         if needs.is_empty() {
             return;
         }
-        let text = text_of(&call.sent.messages);
+        let (mut text, known) = std::mem::take(&mut self.text);
+        let messages = &call.sent.messages;
+        add_texts(&mut text, messages.iter().skip(known));
         let mut missing: BTreeMap<usize, bool> = BTreeMap::new();
         for need in needs {
             let behind_ref = is_behind(&text, call.sent, need);
@@ -93,6 +109,7 @@ impl<'a> ServedNeeds<'a> {
             report.fetches += 1;
             report.fetching = report.fetching + extra_call(call, got);
         }
+        self.text = (text, messages.len());
     }
 
     fn is_at_hand(&self, source: usize, at: usize) -> bool {
@@ -155,9 +172,8 @@ fn extra_call(call: &ReplayedCall<'_>, got: u64) -> Money {
     bill::with_cache(call.prices, call.tokens, got) + Money::from_pico(answer * ASK)
 }
 
-/// All texts of a window as one text.
-fn text_of(messages: &[Arc<Message>]) -> String {
-    let mut text = String::new();
+/// Adds all texts of messages.
+fn add_texts<'m>(text: &mut String, messages: impl Iterator<Item = &'m Arc<Message>>) {
     for message in messages {
         text.push_str(&message.text());
         for output in message.outputs() {
@@ -171,7 +187,6 @@ fn text_of(messages: &[Arc<Message>]) -> String {
         // Separates messages, so that no text is found across two of them.
         text.push('\0');
     }
-    text
 }
 
 fn shows(text: &str, wanted: &str) -> bool {

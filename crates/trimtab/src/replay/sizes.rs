@@ -45,6 +45,8 @@ pub(super) fn larger_count(size: &Measure) -> u64 {
 pub(super) struct MessageSizer {
     // The message is kept, so that no other can get the same address.
     known: HashMap<*const Message, (Arc<Message>, Measure)>,
+    /// The last window and its size. Most windows begin like the one before.
+    last: (Vec<Arc<Message>>, Measure),
 }
 
 impl MessageSizer {
@@ -55,6 +57,23 @@ impl MessageSizer {
             .1
     }
 
+    /// The size of a window, whose messages are measured only from its first difference to the last
+    /// one on.
+    pub(super) fn window(&mut self, window: &[Arc<Message>]) -> Measure {
+        let (mut before, size) = std::mem::take(&mut self.last);
+        let front = common_front(&before, window);
+        let mut size = if front == before.len() {
+            size
+        } else {
+            self.total(window.iter().take(front))
+        };
+        size += self.total(window.iter().skip(front));
+        before.truncate(front);
+        before.extend(window.iter().skip(front).cloned());
+        self.last = (before, size);
+        size
+    }
+
     /// The size of all messages together. Measures add up exactly; rounded tokens would not.
     pub(super) fn total<'m>(
         &mut self,
@@ -62,4 +81,12 @@ impl MessageSizer {
     ) -> Measure {
         messages.into_iter().map(|message| self.size(message)).sum()
     }
+}
+
+/// The number of messages with which both windows begin.
+pub(super) fn common_front(one: &[Arc<Message>], other: &[Arc<Message>]) -> usize {
+    let pairs = one.iter().zip(other);
+    pairs
+        .take_while(|(one, other)| Arc::ptr_eq(one, other) || one == other)
+        .count()
 }

@@ -34,6 +34,12 @@ pub enum ReadError {
         /// Byte in the line, from 1.
         column: u64,
     },
+    /// A line or a document is longer than any conversation.
+    #[error("a line of more than 256 MiB")]
+    TooLong {
+        /// Line in the file, from 1.
+        line: u64,
+    },
     /// It is JSON, but in no known form.
     #[error("JSON, but not a transcript in a form that is understood")]
     Form {
@@ -48,7 +54,7 @@ impl ReadError {
         match *self {
             Self::Io(_) | Self::Empty => None,
             Self::Syntax { line, column, .. } | Self::Utf8 { line, column } => Some((line, column)),
-            Self::Form { line } => Some((line, 1)),
+            Self::Form { line } | Self::TooLong { line } => Some((line, 1)),
         }
     }
 
@@ -56,7 +62,7 @@ impl ReadError {
     pub fn hint(&self) -> String {
         match self {
             Self::Io(_) => "check that the file is there and may be read".to_owned(),
-            Self::Empty | Self::Form { .. } => {
+            Self::Empty | Self::Form { .. } | Self::TooLong { .. } => {
                 let forms: Vec<String> = TranscriptForm::ALL
                     .iter()
                     .map(ToString::to_string)

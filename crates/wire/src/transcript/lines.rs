@@ -1,11 +1,14 @@
 //! The lines of a transcript, one in memory at a time.
 
-use std::io::{BufRead, Cursor};
+use std::io::{BufRead, Cursor, Read as _};
 
 use super::ReadError;
 
 /// The mark that some editors write at the start of a file; meaningless in UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// The longest line or document in bytes, far more than any window holds.
+const LONGEST: u64 = 256 << 20;
 
 /// The lines of a transcript, without blank ones.
 #[derive(Debug)]
@@ -33,10 +36,12 @@ impl<R: BufRead> TranscriptLines<R> {
         loop {
             // The buffer is reused, so only the longest line takes memory.
             self.buffer.clear();
-            if self.returned.read_until(b'\n', &mut self.buffer)? == 0
-                && self.input.read_until(b'\n', &mut self.buffer)? == 0
-            {
-                return Ok(false);
+            if self.returned.read_until(b'\n', &mut self.buffer)? == 0 {
+                let mut input = (&mut self.input).take(LONGEST);
+                if input.read_until(b'\n', &mut self.buffer)? == 0 {
+                    return Ok(false);
+                }
+                self.check_length(self.buffer.len())?;
             }
             self.number += 1;
             if self.number == 1 && self.buffer.starts_with(BYTE_ORDER_MARK) {
@@ -50,8 +55,18 @@ impl<R: BufRead> TranscriptLines<R> {
 
     /// Appends all further lines to the current one.
     pub(super) fn take_rest(&mut self) -> Result<(), ReadError> {
-        self.input.read_to_end(&mut self.buffer)?;
-        Ok(())
+        let rest = (&mut self.input).take(LONGEST);
+        let read = { rest }.read_to_end(&mut self.buffer)?;
+        self.check_length(read)
+    }
+
+    /// Fails if so many bytes were read that the limit ended them.
+    fn check_length(&self, read: usize) -> Result<(), ReadError> {
+        if (read as u64) < LONGEST || self.buffer.ends_with(b"\n") {
+            return Ok(());
+        }
+        let line = self.number + 1;
+        Err(ReadError::TooLong { line })
     }
 
     /// Undoes [`take_rest`](Self::take_rest).

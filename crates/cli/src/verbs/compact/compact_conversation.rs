@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use trimtab::engine::compaction::audit::Coverage;
 use trimtab::engine::compaction::rebuild::SummaryPlacement;
@@ -22,6 +23,9 @@ use super::earlier_run::{self, is_own_summary};
 use super::summariser::CompactSummariser;
 use crate::exit::Failure;
 use crate::verbs::output::store_location::explain;
+
+/// A lease that does not end.
+const FOREVER: Duration = Duration::MAX;
 
 /// The options of a compaction.
 pub(super) struct CompactOptions {
@@ -151,6 +155,8 @@ pub(super) fn compact(
     }
     // After the summary, because only now the window has its final size.
     let too_large = too_large(&mut session, options.must_fit)?;
+    // Only a removal by name removes what nobody else has any more.
+    store.lease(std::slice::from_ref(&id), FOREVER)?;
     let mut notes: Vec<String> = too_large.into_iter().collect();
     let events = session.events();
     // If no round was replaced, the report says so itself.

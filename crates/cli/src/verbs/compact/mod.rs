@@ -32,7 +32,7 @@ use crate::ui::number::counted;
 use crate::ui::{Terminal, number};
 use crate::verbs::inspect::{unreadable, warn_of_skipped};
 use crate::verbs::output::store_location::session_id;
-use crate::{catalogue, settings, source};
+use crate::{catalogue, out_file, settings, source};
 
 /// The arguments of `trimtab compact`.
 #[derive(Debug, clap::Args)]
@@ -139,7 +139,8 @@ pub fn run(
         message: format!("{name}: {error}"),
         hint: Some("the originals are in the store; nothing was written".to_owned()),
     })?;
-    target::write(&args.output, &written, terminal)?;
+    let in_place = out_file::is_same(&args.file, &args.output).then_some(&*original);
+    target::write(&args.output, &written, in_place, terminal)?;
     let reports = compacted
         .into_iter()
         .zip(&conversations)

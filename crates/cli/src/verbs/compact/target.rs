@@ -1,6 +1,5 @@
 //! The output file of a compaction.
 
-use std::io::Write;
 use std::path::Path;
 
 use crate::exit::Failure;
@@ -38,8 +37,13 @@ pub(super) fn check(file: &Path, output: &Path, force: bool) -> Result<(), Failu
     Ok(())
 }
 
-/// Writes the transcript atomically.
-pub(super) fn write(output: &Path, bytes: &[u8], terminal: &mut Terminal) -> Result<(), Failure> {
+/// Writes the transcript atomically. If it replaces the `original`, that must not have changed.
+pub(super) fn write(
+    output: &Path,
+    bytes: &[u8],
+    original: Option<&[u8]>,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
     if is_stdout(output) {
         terminal.data().write_all(bytes)?;
         return Ok(());
@@ -48,24 +52,18 @@ pub(super) fn write(output: &Path, bytes: &[u8], terminal: &mut Terminal) -> Res
     if out_file::is_special(output) {
         return out_file::write(output, bytes);
     }
-    // A link stays, because clients may find their logs through it.
-    let target = output.canonicalize().unwrap_or_else(|_| output.to_owned());
-    let folder = target
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    // In the same folder, because a file cannot be renamed across file systems.
-    let written = tempfile::NamedTempFile::new_in(folder).and_then(|mut file| {
-        file.write_all(bytes)?;
-        // A replaced file stays readable for those who could read it.
-        if let Ok(old) = target.metadata() {
-            file.as_file().set_permissions(old.permissions())?;
-        }
-        file.as_file().sync_all()?;
-        file.persist(&target).map_err(|error| error.error)
-    });
-    written.map(drop).map_err(|error| Failure::WithHint {
-        message: format!("{}: cannot write: {error}", output.display()),
-        hint: None,
-    })
+    match out_file::replace(output, bytes, original) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Failure::WithHint {
+            message: format!(
+                "{} has changed meanwhile, and stays as it is",
+                output.display()
+            ),
+            hint: Some("quit the client that writes it, and compact it again".to_owned()),
+        }),
+        Err(error) => Err(Failure::WithHint {
+            message: format!("{}: cannot write: {error}", output.display()),
+            hint: None,
+        }),
+    }
 }

@@ -1,9 +1,10 @@
 //! Adds the hook to the settings of a client, and removes it.
 
 use std::ffi::OsString;
-use std::fs;
-use std::io::{self, Write as _};
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -11,6 +12,7 @@ use super::json_file::{add, remove};
 use super::{HookClient, HookFileArgs};
 use crate::common::CommonArgs;
 use crate::exit::Failure;
+use crate::out_file;
 use crate::ui::Terminal;
 use crate::ui::visible::visible;
 use crate::verbs::chat::diff::{DiffLine, diff};
@@ -22,6 +24,8 @@ const COMMAND: &str = "hook claude";
 /// How long the client waits for the hook, in seconds. Outputs of many MB take less than one
 /// second.
 const TIMEOUT: u64 = 30;
+/// How long to wait for another edit of the same settings.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// Adds the hook.
 pub(super) fn install(
@@ -74,11 +78,12 @@ fn edit(
     change: impl FnOnce(&str) -> serde_json::Result<String>,
 ) -> Result<(), Failure> {
     let path = settings_file(args)?;
-    let before = match fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(unusable(&path, "read", &error)),
+    let _locked = if args.yes {
+        lock(&path).map_err(|error| unusable(&path, "lock", &error))?
+    } else {
+        None
     };
+    let before = read(&path).map_err(|error| unusable(&path, "read", &error))?;
     let settings = if before.trim().is_empty() {
         "{}\n"
     } else {
@@ -144,50 +149,85 @@ impl FileEdit {
     }
 }
 
+/// Keeps another edit of these settings waiting as long as the result is open: of two at once, each
+/// would write what the other one has not seen. None where folders cannot be locked.
+fn lock(path: &Path) -> io::Result<Option<File>> {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let Ok(folder) = File::open(folder) else {
+        return Ok(None);
+    };
+    let give_up = Instant::now() + LONGEST_WAIT;
+    loop {
+        match folder.try_lock() {
+            Ok(()) => return Ok(Some(folder)),
+            Err(TryLockError::Error(_)) => return Ok(None),
+            Err(TryLockError::WouldBlock) if Instant::now() > give_up => {
+                return Err(io::Error::other("another program has locked its folder"));
+            }
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(10)),
+        }
+    }
+}
+
+/// Reads the settings; empty if there are none. Anything but a regular file is refused: opening a
+/// pipe would wait for its writer.
+fn read(path: &Path) -> io::Result<String> {
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags);
+    }
+    let mut file = match options.open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
+        opened => opened?,
+    };
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    Ok(text)
+}
+
 /// Writes the file and keeps a copy of the old one. Returns the path of the copy.
 fn write(path: &Path, before: &str, after: &str) -> io::Result<Option<PathBuf>> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
+    let original = (!before.is_empty()).then_some(before);
+    let backup = original.map(|text| copy(path, text)).transpose()?;
+    // Settings are often linked from elsewhere, so links are followed.
+    if !out_file::replace(path, after.as_bytes(), original.map(str::as_bytes))? {
+        return Err(io::Error::other("it has changed meanwhile"));
     }
-    let backup = (!before.is_empty()).then(|| free_name(path));
-    if let Some(backup) = &backup {
-        fs::copy(path, backup)?;
-    }
-    // Rename a new file over the old one, so that the client never reads half a file. Follow a
-    // link, because settings are often linked from elsewhere.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let new = with_ending(&target, ".trimtab-new");
-    write_private(&new, after)?;
-    if let Ok(metadata) = fs::metadata(&target) {
-        fs::set_permissions(&new, metadata.permissions())?;
-    }
-    fs::rename(&new, &target)?;
     Ok(backup)
 }
 
-/// Writes a file that only its owner can read, because settings can contain keys.
-fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
-    file.write_all(text.as_bytes())?;
-    // The rename must not become durable before the text.
-    file.sync_all()
-}
-
-/// The first unused name for a copy.
-fn free_name(path: &Path) -> PathBuf {
-    let numbered = (1..).map(|number: u32| with_ending(path, &format!(".backup-{number}")));
-    let mut free = numbered.filter(|name| !name.exists());
-    free.next().unwrap_or_else(|| with_ending(path, ".backup"))
-}
-
-fn with_ending(path: &Path, end: &str) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(end);
-    PathBuf::from(name)
+/// Keeps the old text under the first free name. Nothing that is there is written to, not even a
+/// link that leads nowhere.
+fn copy(path: &Path, text: &str) -> io::Result<PathBuf> {
+    let mut number: u32 = 1;
+    loop {
+        let mut name = OsString::from(path);
+        name.push(format!(".backup-{number}"));
+        let mut options = File::options();
+        options.write(true).create_new(true);
+        // Settings can contain keys.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        match options.open(&name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            opened => {
+                let mut file = opened?;
+                file.write_all(text.as_bytes())?;
+                file.sync_all()?;
+                return Ok(PathBuf::from(name));
+            }
+        }
+    }
 }
 
 /// The settings file of a client.

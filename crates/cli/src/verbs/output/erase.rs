@@ -6,7 +6,7 @@ use std::io::{BufRead, IsTerminal};
 
 use clap::ArgGroup;
 use serde_json::json;
-use trimtab::store::{CollectOptions, CollectReport, SessionId, SessionInfo, Stream};
+use trimtab::store::{CollectOptions, CollectReport, SessionId, SessionInfo};
 
 use super::sessions::tenant;
 use super::store_location::{StoreLocation, session_id};
@@ -15,9 +15,6 @@ use crate::common::StoreArgs;
 use crate::exit::Failure;
 use crate::ui::visible::visible;
 use crate::ui::{Terminal, number, units};
-
-/// Prefix of the sessions in which the proxy lists conversations of renewed credentials.
-const RENEWED: &str = "proxy-renewed/";
 
 /// The arguments of `trimtab output erase`.
 #[derive(Debug, clap::Args)]
@@ -98,7 +95,7 @@ fn choose(
     sessions: &[SessionInfo],
 ) -> Result<BTreeSet<SessionId>, Failure> {
     let all = sessions.iter().map(|info| &info.session);
-    let mut chosen: BTreeSet<SessionId> = if let Some(name) = &args.session {
+    let chosen: BTreeSet<SessionId> = if let Some(name) = &args.session {
         let session = session_id(name)?;
         place.known(&session)?;
         family(&session, sessions)
@@ -115,14 +112,6 @@ fn choose(
             "`trimtab output sessions` lists the tenants",
         ));
     }
-    // The proxy's list of a renewed token would reveal the erased session.
-    let lists: Vec<SessionId> = sessions
-        .iter()
-        .map(|info| &info.session)
-        .filter(|id| id.as_str().starts_with(RENEWED) && names_one(place, id, &chosen))
-        .cloned()
-        .collect();
-    chosen.extend(lists);
     Ok(chosen)
 }
 
@@ -153,16 +142,6 @@ fn family(session: &SessionId, sessions: &[SessionInfo]) -> BTreeSet<SessionId> 
             return found;
         }
     }
-}
-
-/// True if a list of the proxy names one of the sessions.
-fn names_one(place: &StoreLocation, list: &SessionId, chosen: &BTreeSet<SessionId>) -> bool {
-    let entries = place.store.read(list, Stream::Log, 0, usize::MAX);
-    let entries = entries.unwrap_or_default();
-    entries.iter().any(|entry| {
-        let name = SessionId::new(String::from_utf8_lossy(entry));
-        name.is_ok_and(|name| chosen.contains(&name))
-    })
 }
 
 /// Asks for confirmation on the terminal.

@@ -43,7 +43,8 @@ A session counts as used whenever something is stored in it or in one of its chi
 skips sessions of the last hour, however large they are. Without either option, only files that a \
 killed process left behind are removed.
 
-Sessions that a running proxy has in memory are skipped; `trimtab output erase` removes any session.
+Sessions that a running proxy has in memory are skipped, and so are those of `trimtab compact`; \
+`trimtab output erase` removes any session.
 
 Refs of a removed session become invalid. The database is rewritten without the removed data, and \
 the space is returned to the disk.";

@@ -70,6 +70,7 @@ pub(super) fn run_job(
     // Flags name one model for all conversations, but each has its own tools.
     let settings = &ReplaySettings {
         tools: recorded.settings.tools,
+        shows_refs: windows.is_some(),
         ..settings.clone()
     };
     let managers = match job.contender {

@@ -6,6 +6,7 @@ use trimtab::session::{SessionError, Setup, SharedBeginning};
 use trimtab_store::{SessionId, StagedStore, Store};
 
 use super::Branch;
+use crate::conversation::durability::LEASE;
 
 impl Branch {
     /// A new branch that begins like this one. Only in memory: the store copies the log when the
@@ -20,7 +21,7 @@ impl Branch {
     ) -> Result<Self, SessionError> {
         // The copy is made from the store.
         self.flush()?;
-        let staged = Arc::new(StagedStore::new(Arc::clone(store)));
+        let staged = Arc::new(StagedStore::leasing(Arc::clone(store), LEASE));
         let in_store = Arc::clone(&staged) as Arc<dyn Store>;
         let session = self.session.fork(in_store, id, setup.clone(), beginning)?;
         let message_map = self.message_map.beginning(session.projection().log());

@@ -16,11 +16,10 @@ use std::time::{Duration, Instant};
 
 use trimtab::session::{Moment, PendingSummary, Session, SessionError, Setup};
 use trimtab_engine::policy::Policy;
-use trimtab_model::Message;
 use trimtab_model::estimate::Measure;
 use trimtab_store::{SessionId, StagedStore, Store, Stream};
 
-use crate::conversation::durability::{FlushScheduled, is_conflict};
+use crate::conversation::durability::{FlushScheduled, LEASE, is_conflict};
 use crate::conversation::hidden_rounds::{self, PendingOwnCalls};
 use crate::conversation::message_map::MessageMap;
 use crate::models::ModelKey;
@@ -123,7 +122,7 @@ impl Branch {
         id: SessionId,
         setup: Setup,
     ) -> Result<Option<Self>, SessionError> {
-        let staged = Arc::new(StagedStore::new(Arc::clone(store)));
+        let staged = Arc::new(StagedStore::leasing(Arc::clone(store), LEASE));
         let session = Session::open(Arc::clone(&staged) as Arc<dyn Store>, id, setup)?;
         let log = session.projection().log();
         let Some(message_map) = MessageMap::read(log) else {
@@ -223,15 +222,6 @@ impl Branch {
             self.session.front_changes()?;
         }
         Ok(())
-    }
-
-    /// The client's unaltered messages, with their positions.
-    pub(crate) fn unaltered_messages(&self) -> Vec<(usize, Arc<Message>)> {
-        let log = self.session.projection().log();
-        let places = self.message_map.unaltered();
-        places
-            .filter_map(|(at, place)| Some((at, Arc::clone(log.get(place)?))))
-            .collect()
     }
 
     /// The log length that corresponds to the client's first messages.

@@ -17,7 +17,6 @@ use trimtab_store::{Error as StoreError, SessionId, Store};
 
 use crate::access::{SESSIONS, Tenant};
 use crate::conversation::branch::{Branch, branch_name};
-use crate::conversation::token_renewal::IncomingConversation;
 use crate::prefix_cache::fingerprint::FingerprintChain;
 use crate::resources::memory_budget::Reservation;
 
@@ -116,7 +115,6 @@ impl ClientSession {
         store: &Arc<dyn Store>,
         search: BranchSearch<'_>,
         setup: &Setup,
-        came: Option<&IncomingConversation<'_>>,
     ) -> Result<usize, SessionError> {
         let loaded = branches.sharing(search.chain);
         let sessions: Vec<SessionId> = loaded.iter().map(|one| one.session.clone()).collect();
@@ -141,7 +139,7 @@ impl ClientSession {
         if let Some(number) = branches.follow(search)? {
             return Ok(number);
         }
-        self.fork_branch(branches, store, search, setup, came)
+        self.fork_branch(branches, store, search, setup)
     }
 
     /// Creates a new branch, starting with the messages that the conversation shares with another
@@ -152,19 +150,9 @@ impl ClientSession {
         store: &Arc<dyn Store>,
         search: BranchSearch<'_>,
         setup: &Setup,
-        came: Option<&IncomingConversation<'_>>,
     ) -> Result<usize, SessionError> {
         let next = branches.count.unwrap_or(0);
         let to = self.id(next)?;
-        let renewed = self.renewed(store, setup, came, next)?;
-        // A copy would have the plans of another policy.
-        if let Some(renewed) = renewed.filter(|_| !search.policy.sends_unchanged()) {
-            let all = SharedBeginning {
-                messages: renewed.logged(),
-                goes_on: true,
-            };
-            return Ok(branches.add(renewed.fork(store, to, setup, all)?));
-        }
         let forked = branches.fork(search);
         let forked = forked.and_then(|(from, part)| Some((from, branches.branch(from)?, part)));
         let Some((from, origin, beginning)) = forked else {
@@ -227,23 +215,6 @@ impl ClientSession {
         // If not all branches were loaded before, they are not now.
         branches.count = branches.count.filter(|_| known.is_some());
         Ok(Some(number))
-    }
-
-    /// The conversation under another credential that a new branch continues.
-    fn renewed(
-        &self,
-        store: &Arc<dyn Store>,
-        setup: &Setup,
-        came: Option<&IncomingConversation<'_>>,
-        next: usize,
-    ) -> Result<Option<Branch>, SessionError> {
-        let Some(came) = came else { return Ok(None) };
-        let found = came.find(store, &self.name, setup)?;
-        // Registered with its first branch only; later branches are found through the name.
-        if next == 0 {
-            came.register(store.as_ref(), &self.name)?;
-        }
-        Ok(found)
     }
 
     /// Loads the branches of the store that share messages with the conversation.
@@ -312,17 +283,12 @@ impl ClientSession {
 
 /// The store name of a tenant's client session.
 pub(crate) fn name(tenant: &Tenant, dialect: Dialect, name: &str) -> String {
-    let (tenant, dialect) = (tenant.as_str(), dialect_name(dialect));
-    format!("{SESSIONS}{tenant}/{dialect}/{name}")
-}
-
-/// The name of a dialect in session names.
-pub(crate) fn dialect_name(dialect: Dialect) -> &'static str {
-    match dialect {
+    let dialect = match dialect {
         Dialect::Chat => "chat",
         Dialect::Messages => "messages",
         Dialect::Responses => "responses",
-    }
+    };
+    format!("{SESSIONS}{}/{dialect}/{name}", tenant.as_str())
 }
 
 /// True if `session` is a branch of the client session.

@@ -18,7 +18,6 @@ use crate::conversation::branch::{Branch, BranchError, ComposeOptions, OutgoingB
 use crate::conversation::client_sessions::{BranchSearch, ClientSession, LoadedBranches};
 use crate::conversation::durability::is_conflict;
 use crate::conversation::retrieval_tools::RetrievalOffer;
-use crate::conversation::token_renewal::IncomingConversation;
 use crate::models::reasoning_rule::BINDING_BETA;
 use crate::models::{KnownModel, ModelKey};
 use crate::prefix_cache::fingerprint::fingerprint_of;
@@ -49,8 +48,6 @@ pub(crate) struct ManagedRequest {
     pub(crate) is_kept: bool,
     pub(crate) model_limits: KnownModel,
     pub(crate) client_session: Arc<ClientSession>,
-    /// The list of client sessions with this name, for renewed credentials.
-    pub(super) renewal_list: Option<String>,
     pub(crate) branch: usize,
     /// Keeps the branch in memory.
     pub(super) branch_mark: Option<Arc<RequestMark>>,
@@ -104,7 +101,7 @@ impl ManagedRequest {
             return Err(passes("bypass"));
         }
         let name = work.family_name(scan, &reading.fingerprints);
-        let (name, listed) = name.ok_or_else(|| passes("empty"))?;
+        let name = name.ok_or_else(|| passes("empty"))?;
         // A conversation is in the holdout or not for all of its life: the name decides, and no
         // chance.
         if work.opened.keys.share_of_name(&name) < settings.config.holdout {
@@ -145,7 +142,6 @@ impl ManagedRequest {
             model,
             mode,
             model_limits: known,
-            renewal_list: listed,
             branch: 0,
             branch_mark: None,
             session: String::new(),
@@ -214,12 +210,6 @@ impl ManagedRequest {
     ) -> Result<&'b mut Branch, BranchError> {
         let (scan, chain) = (&reading.scan, &reading.fingerprints);
         let store = Arc::clone(&self.job.opened.store);
-        let listed = self.renewal_list.as_deref();
-        let came = listed.map(|place| IncomingConversation {
-            place,
-            scan,
-            fingerprints: chain,
-        });
         let search = BranchSearch {
             chain,
             scan,
@@ -231,8 +221,7 @@ impl ManagedRequest {
         let tools = scan.tools_in_prompt();
         let tools = fingerprint_of(tools.as_bytes(), self.job.opened.keys.fingerprint_key());
         let recently = branches.sent_within(lifetime, chain, tools);
-        self.branch =
-            client_session.find_or_open_branch(branches, &store, search, setup, came.as_ref())?;
+        self.branch = client_session.find_or_open_branch(branches, &store, search, setup)?;
         // After the search, which reads branches from the store.
         self.sent_before = SentBefore {
             recently,

@@ -20,7 +20,6 @@ use crate::conversation::branch::OutgoingBody;
 use crate::conversation::client_session_id;
 use crate::conversation::client_sessions;
 use crate::conversation::store_state::OpenedStore;
-use crate::conversation::token_renewal;
 use crate::models::{KnownModel, ModelKey};
 use crate::prefix_cache::fingerprint::FingerprintChain;
 use crate::prefix_cache::parsed_bodies::KnownPrefix;
@@ -189,40 +188,18 @@ impl PlanningJob {
         outgoing
     }
 
-    /// The name of the client session, and the list in which it is registered if its credential can
-    /// be renewed. None for an empty conversation without a hint.
-    fn family_name(
-        &self,
-        scan: &BodyScan<'_>,
-        chain: &FingerprintChain,
-    ) -> Option<(String, Option<String>)> {
+    /// The name of the client session. None for an empty conversation without a hint.
+    fn family_name(&self, scan: &BodyScan<'_>, chain: &FingerprintChain) -> Option<String> {
         let keys = &self.opened.keys;
         let hint = client_session_id::find(&self.headers, scan);
         // Clients without session ids repeat their first message in every request of a
         // conversation.
         let beginning = chain.first_message().map(u128::to_le_bytes);
-        // The place is part of the name, so that the same id in two places does not mix two
-        // sessions.
-        let said: &[&[u8]] = match (&hint, &beginning) {
-            (Some(hint), _) => &[hint.from.as_bytes(), hint.name.as_bytes()],
-            (None, Some(beginning)) => &[beginning],
-            (None, None) => return None,
-        };
-        let name = match &hint {
+        let name = match hint {
             Some(hint) => hint.session_name(keys, &self.tenant),
-            None => keys.name(&self.tenant, said),
+            None => keys.name(&self.tenant, &[&beginning?]),
         };
-        let dialect = self.dialect;
-        // Only access tokens are renewed. The name of the list leaves the credential out, so that
-        // the conversation can be found under the new token.
-        let listed = token_renewal::is_renewable(&self.headers).then(|| {
-            let name = keys.common_name(&self.tenant, said);
-            format!(
-                "proxy-renewed/{}/{name}",
-                client_sessions::dialect_name(dialect)
-            )
-        });
-        Some((client_sessions::name(&self.tenant, dialect, &name), listed))
+        Some(client_sessions::name(&self.tenant, self.dialect, &name))
     }
 
     /// True if the tenant has used up its store quota.

@@ -1,5 +1,7 @@
 //! Archived outputs, and the compaction of the third design.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use trimtab::engine::compaction::archive::ToolSummaries;
 use trimtab::engine::compaction::keep_rules::KeepRule;
@@ -47,13 +49,13 @@ pub(super) fn summarised(input: &Value) -> Value {
 
 /// The messages as the design writes them. Ours mark text of outputs as a quotation, see
 /// `docs/threat-model.md`.
-fn without_fences(mut messages: Vec<Message>) -> Vec<Message> {
+fn without_fences(mut messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
     for message in &mut messages {
-        let text = message.text();
+        let text = message.text().into_owned();
         let quoted = text.strip_prefix("[quoted from tool outputs");
         let quoted = quoted.and_then(|text| text.split_once("]\n> "));
         if let Some((_, quoted)) = quoted {
-            message.parts = vec![Part::text(quoted.replace("\n> ", "\n"))];
+            Arc::make_mut(message).parts = vec![Part::text(quoted.replace("\n> ", "\n"))];
         }
     }
     messages
