@@ -158,7 +158,7 @@ mod tests {
         ];
         assert_eq!(found(&once), [Whole, Suspicious, Whole, Suspicious]);
         // Two suspicions of different windows do not agree.
-        let different = [(9_000, 4_096), (12_000, 4_096), (24_000, 4_600)];
+        let different = [(9_000, 8_192), (12_000, 8_192), (40_000, 11_000)];
         assert_eq!(found(&different), [Whole, Suspicious, Suspicious]);
     }
 

@@ -78,7 +78,7 @@ async fn a_window_of_the_settings_wins_over_a_learned_one() {
     let (_running, base) = proxy(config).await;
     let talk = long_talk(Dialect::Messages);
     let recovered = sent_length(&upstream, &base, "k", &talk).await;
-    assert!(recovered / 4 <= 3_000, "{recovered}");
+    assert!(recovered < talk.body().len() / 2, "{recovered}");
     let mut other = Talk::new(Dialect::Messages, "another conversation");
     other.entries.extend_from_slice(&talk.entries[1..]);
     let sent = sent_length(&upstream, &base, "k", &other).await;

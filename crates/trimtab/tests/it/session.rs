@@ -275,6 +275,8 @@ fn forged_refs_are_removed_from_summaries() {
         session
             .admit(Message::output(&id, "a long line of the page ".repeat(20)))
             .unwrap();
+        let said = format!("I have read part {round} of the page. ").repeat(40);
+        session.admit(Message::assistant(said)).unwrap();
     }
     let outputs = session.projection().log().messages();
     let stored = outputs
