@@ -256,15 +256,8 @@ fn protected_rounds<M: Borrow<Message>>(messages: &[M], tools: &[String]) -> Vec
 }
 
 fn open_rounds<M: Borrow<Message>>(messages: &[M]) -> Vec<usize> {
-    // Once the model has gone on, no output comes any more: the call was interrupted.
-    let is_answer = |message: &M| message.borrow().role == Role::Assistant;
-    let newest = messages.iter().rposition(is_answer);
     let rounds = rounds::pair(messages).rounds.into_iter();
-    let newest = rounds.filter(|round| {
-        let mut calls = round.calls.iter();
-        calls.any(|call| Some(call.call.message) == newest)
-    });
-    let open = newest.filter(|round| round.calls.iter().any(|call| call.output.is_none()));
+    let open = rounds.filter(|round| round.calls.iter().any(|call| call.output.is_none()));
     open.map(|round| round.start).collect()
 }
 
@@ -369,10 +362,6 @@ mod tests {
             [2, 3]
         );
         assert_eq!(behind(KeepRule::OpenCalls), [8]);
-        let mut interrupted = log();
-        interrupted.extend([Message::user("go on"), Message::assistant("I do.")]);
-        let kept = kept_messages(&interrupted, &[KeepRule::OpenCalls], |_| 10);
-        assert!(kept.after_summary.is_empty(), "{kept:?}");
         let both = [
             KeepRule::ProtectedTools {
                 tools: vec!["read".into()],
