@@ -194,7 +194,7 @@ fn keep_awaited_calls(slots: &[Slot], kept: &mut KeptMessages) {
     let awaited = awaited.map(|round| round.start);
     for at in with_counterparts(slots, awaited) {
         if !kept.before_summary.contains(&at) && !kept.after_summary.contains(&at) {
-            kept.after_summary.push(at);
+            insert_in_order(&mut kept.after_summary, at);
         }
     }
 }
@@ -226,9 +226,13 @@ fn keep_newest_question(slots: &[Slot], rules: &[KeepRule], kept: &mut KeptMessa
     // Removed from the other places, so that it is sent once.
     kept.before_summary.remove(&newest);
     kept.shortened.remove(&newest);
-    let place = kept.after_summary.iter().position(|at| *at > newest);
-    kept.after_summary
-        .insert(place.unwrap_or(kept.after_summary.len()), newest);
+    insert_in_order(&mut kept.after_summary, newest);
+}
+
+/// Inserts a slot before the first one that came later.
+fn insert_in_order(slots: &mut Vec<usize>, at: usize) {
+    let place = slots.iter().position(|other| *other > at);
+    slots.insert(place.unwrap_or(slots.len()), at);
 }
 
 /// Keeps the task in every case, at its place before the summary.
