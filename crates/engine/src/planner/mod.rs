@@ -45,6 +45,8 @@ pub use timing::{
     may_summarise_outputs, should_warn, time_to_compact,
 };
 
+use std::sync::Arc;
+
 use trimtab_model::{Message, MessageKind, Part, Role, work};
 
 use crate::normalise::Slot;
@@ -93,8 +95,20 @@ fn plan_step(reason: &PlanReason, edits: Vec<Edit>, note: Option<String>) -> Opt
 pub fn without_bound_reasoning(mut plan: Plan, slots: &[Slot]) -> Plan {
     let first = plan.edits.iter().map(first_affected).min();
     let strip = first.and_then(|first| strip_bound_reasoning(first, slots));
+    // A message that moves has others in front of it than those that its reasoning is bound to.
+    for edit in &mut plan.edits {
+        if let Edit::Insert { message, .. } = edit
+            && message.parts.iter().any(is_bound)
+        {
+            Arc::make_mut(message).parts.retain(|part| !is_bound(part));
+        }
+    }
     plan.edits.extend(strip);
     plan
+}
+
+fn is_bound(part: &Part) -> bool {
+    matches!(part, Part::Reasoning(thought) if thought.is_sealed())
 }
 
 /// The removal of the signed reasoning from `first` on; none if there is none.
@@ -108,7 +122,6 @@ pub fn strip_bound_reasoning(first: usize, slots: &[Slot]) -> Option<Edit> {
 
 /// The position after the last signed reasoning from `first` on; none if there is none.
 fn bound_reasoning_end(first: usize, slots: &[Slot]) -> Option<usize> {
-    let is_bound = |part: &Part| matches!(part, Part::Reasoning(thought) if thought.is_sealed());
     let newest_first = slots.iter().rev();
     let mut behind = newest_first.take_while(|slot| slot.source.position() >= first);
     behind.find_map(|slot| {

@@ -79,6 +79,7 @@ pub(super) fn survivors(
     );
     let weigh = |message: &Message| policy.estimate.message(message);
     let mut chosen = kept_messages(&slots, &rules, weigh);
+    keep_awaited_calls(&slots, &mut chosen);
     keep_newest_question(&slots, &rules, &mut chosen);
     keep_open_observation(&slots, &mut chosen);
     // A user who asks for a number of turns gets all of them, unless the window would then not
@@ -170,16 +171,32 @@ fn rules(
             *tokens = compaction.recent_tokens(*tokens, window);
         }
     }
-    // The output of an open call comes later, and would then have no call.
-    if !rules.contains(&KeepRule::OpenCalls) {
-        rules.push(KeepRule::OpenCalls);
-    }
     if let Some(turns) = keep_turns {
         // The user's figure replaces the policy's rules for recent messages.
         rules.retain(|rule| !is_recent(rule));
         rules.insert(0, KeepRule::LastTurns { turns });
     }
     rules
+}
+
+/// Keeps the newest round in every case if outputs of it can still come: they would then have no
+/// call. Once the model has gone on, a call without an output was interrupted.
+fn keep_awaited_calls(slots: &[Slot], kept: &mut KeptMessages) {
+    let newest = slots
+        .iter()
+        .rposition(|slot| slot.message.role == Role::Assistant);
+    let rounds = rounds::pair(slots).rounds.into_iter();
+    let mut newest = rounds.filter(|round| {
+        let mut calls = round.calls.iter();
+        calls.any(|call| Some(call.call.message) == newest)
+    });
+    let awaited = newest.find(|round| round.calls.iter().any(|call| call.output.is_none()));
+    let awaited = awaited.map(|round| round.start);
+    for at in with_counterparts(slots, awaited) {
+        if !kept.before_summary.contains(&at) && !kept.after_summary.contains(&at) {
+            insert_in_order(&mut kept.after_summary, at);
+        }
+    }
 }
 
 /// Keeps an observation at the end in every case. The model asked for it and has not seen it yet,
@@ -209,9 +226,13 @@ fn keep_newest_question(slots: &[Slot], rules: &[KeepRule], kept: &mut KeptMessa
     // Removed from the other places, so that it is sent once.
     kept.before_summary.remove(&newest);
     kept.shortened.remove(&newest);
-    let place = kept.after_summary.iter().position(|at| *at > newest);
-    kept.after_summary
-        .insert(place.unwrap_or(kept.after_summary.len()), newest);
+    insert_in_order(&mut kept.after_summary, newest);
+}
+
+/// Inserts a slot before the first one that came later.
+fn insert_in_order(slots: &mut Vec<usize>, at: usize) {
+    let place = slots.iter().position(|other| *other > at);
+    slots.insert(place.unwrap_or(slots.len()), at);
 }
 
 /// Keeps the task in every case, at its place before the summary.

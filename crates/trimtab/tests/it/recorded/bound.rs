@@ -174,6 +174,6 @@ fn no_window_of_a_recorded_session_is_refused() {
     } else {
         let mut sessions = recorded(60_000);
         sessions.retain(|session| session.tokens() > 30_000);
-        none_is_refused(&sessions, &["steady"], &[20_000]);
+        none_is_refused(&sessions, &presets(), &[20_000]);
     }
 }
