@@ -87,7 +87,7 @@ pub(super) fn link(store: &dyn Store, id: &SessionId, messages: &[Message]) -> R
 fn shown_refs(message: &Message) -> Vec<(String, Option<String>)> {
     if message.has_outputs() {
         let refs = |output: &Output| {
-            let call = Some(output.call_id.to_string());
+            let call = Some(output.call_id.clone());
             let found = refs_in(&output.text());
             found.into_iter().map(move |found| (found, call.clone()))
         };
