@@ -186,8 +186,8 @@ fn install_follows_no_planted_link_and_waits_for_no_pipe() {
     assert!(fs::read_to_string(&file).unwrap().contains("hook claude"));
 
     let pipe = home.path().join("pipe").display().to_string();
-    let fifo = std::process::Command::new("mkfifo").arg(&pipe).status();
-    assert!(fifo.unwrap().success());
+    let piped = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(piped.unwrap().success());
     let done = home.run(&[&install[..], &[&pipe]].concat());
     assert_eq!(done.code, 1);
     assert!(

@@ -144,9 +144,9 @@ mod tests {
 
     fn connected(listen: &str, host: &str) -> Option<(TcpListener, TcpStream, PeerSocket)> {
         let listener = TcpListener::bind(listen).ok()?;
-        let local = listener.local_addr().unwrap();
-        let client = TcpStream::connect((host, local.port())).unwrap();
-        let socket = PeerSocket::new(client.local_addr().unwrap(), local)?;
+        let local = listener.local_addr().ok()?;
+        let client = TcpStream::connect((host, local.port())).ok()?;
+        let socket = PeerSocket::new(client.local_addr().ok()?, local)?;
         Some((listener, client, socket))
     }
 

@@ -85,7 +85,7 @@ fn full_disk_loses_nothing() {
 fn fill(disk: &Path, store: &FolderStore, size: usize) -> usize {
     let mut random = Random(7);
     let mut sessions = 0;
-    while sessions < 2_000 {
+    while sessions < 600 {
         let bytes: Vec<u8> = (0..size).map(|_| random.next().to_le_bytes()[1]).collect();
         let s = session(&format!("s{sessions}"));
         match store.put(&s, trimtab_store::Put::new("c", &bytes)) {

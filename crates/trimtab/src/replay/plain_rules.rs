@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use trimtab_engine::normalise::{NormaliseOptions, normalise};
+use trimtab_engine::window::Projection;
 use trimtab_model::{Message, Role};
 
 use super::manager::{ManagerError, SentWindow, WindowManager};
@@ -15,17 +16,22 @@ const LEFT_PERCENT: u64 = 50;
 /// Sends everything, with repairs of what a provider would reject.
 #[derive(Debug, Default)]
 pub struct SendAll {
-    log: Vec<Arc<Message>>,
+    projection: Projection,
 }
 
 impl WindowManager for SendAll {
     fn admit(&mut self, message: &Arc<Message>) -> Result<(), ManagerError> {
-        self.log.push(Arc::clone(message));
+        self.projection.admit(Arc::clone(message));
         Ok(())
     }
 
     fn send(&mut self) -> Result<SentWindow, ManagerError> {
-        Ok(repaired_window(&self.log))
+        let window = self.projection.window();
+        let window = window.map_err(|invalid| ManagerError(invalid.to_string()))?;
+        Ok(SentWindow {
+            messages: window.messages().cloned().collect(),
+            ..SentWindow::default()
+        })
     }
 }
 
