@@ -34,11 +34,11 @@ mod survivors;
 mod timing;
 
 pub use ageing::{AgeingMethod, ArchivedOutputs, age, ageing_methods};
-pub use conditions::{CallConditions, ConversationState, conservative_tokens};
+pub use conditions::{CallConditions, ConversationState, ReportedUsage, conservative_tokens};
 pub use draft::{CompactionDraft, CompactionRequest, EstimateTokens, FinishedCompaction, draft};
 pub use ladder::{Ladder, Misfit, NextStep};
 pub use media::MediaPlace;
-pub use overflow::Overflow;
+pub use overflow::{Overflow, assumed_window, fitting_part};
 pub use rewrite::{PriceCliff, TokenRates};
 pub use timing::{
     failed_before, gained_enough, is_suspended, is_worth_first_ref, is_worth_it,

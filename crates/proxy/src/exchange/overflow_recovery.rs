@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::task::spawn_blocking;
 use trimtab::session::RecoveryOutcome;
+use trimtab_engine::planner::{assumed_window, fitting_part};
 use trimtab_wire::overflow::{OverflowAction as Cure, OverflowKind, OverflowVerdict};
 
 use super::Exchange;
@@ -13,8 +14,6 @@ use crate::conversation::branch::LEAST_ANSWER;
 use crate::conversation::retrieval_tools;
 use crate::resources::deadline;
 
-/// A rejection of fewer tokens than this says nothing about the window.
-const LEAST_REFUSED: u64 = 4_096;
 impl Exchange {
     /// Makes the request smaller. False if nothing helps.
     pub(super) async fn recover(&mut self, verdict: OverflowVerdict) -> bool {
@@ -41,7 +40,9 @@ impl Exchange {
                 }
                 if window.is_some() {
                     // A smaller window has less room for the answer too.
-                    branch.session().set_limits(managed.limits(scan, window));
+                    branch
+                        .session()
+                        .set_limits(managed.limits(scan.answer_limit(), window));
                 }
                 // A copy of the request may have made the window smaller meanwhile. Then another plan
                 // would remove too much.
@@ -109,11 +110,10 @@ impl Exchange {
             // No model has so small a window: the number in the error means something else.
             Some(_) => return known,
             None => {
-                let refused = self.refused_tokens(verdict);
-                if refused < LEAST_REFUSED {
+                let Some(window) = self.assumed_window(verdict) else {
                     return known;
-                }
-                (refused, models.learn_refused(managed.model_key(), refused))
+                };
+                (window, models.learn_refused(managed.model_key(), window))
             }
         };
         // An error can show that the window is smaller than we thought, but not that it is larger.
@@ -124,16 +124,15 @@ impl Exchange {
         Some(known)
     }
 
-    /// The rejected tokens minus a tenth, because the excess is unknown.
-    fn refused_tokens(&self, verdict: &OverflowVerdict) -> u64 {
-        let answer = self.outgoing.answer.unwrap_or_default();
-        let answer = if verdict.kind == OverflowKind::PromptAndAnswer {
-            answer
-        } else {
-            0
-        };
-        let tokens = self.outgoing.tokens.saturating_add(answer);
-        tokens - tokens / 10
+    /// The window that is assumed because this request was too large for it.
+    fn assumed_window(&self, verdict: &OverflowVerdict) -> Option<u64> {
+        let (tokens, asked) = (self.outgoing.tokens, self.outgoing.answer);
+        if verdict.kind == OverflowKind::PromptAndAnswer {
+            return fitting_part(tokens.saturating_add(asked.unwrap_or_default()));
+        }
+        let fits = fitting_part(tokens)?;
+        let answer = self.managed.limits(asked, Some(fits)).max_output;
+        Some(assumed_window(fits, answer.unwrap_or_default()))
     }
 }
 

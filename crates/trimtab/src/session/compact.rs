@@ -4,8 +4,11 @@ use trimtab_engine::compaction::answer::{SummaryEnding, SummaryRefusal};
 use trimtab_engine::compaction::summary_requests::SummaryRequests;
 use trimtab_engine::journal::JournalEntry;
 use trimtab_engine::plan::{Plan, PlanReason};
-use trimtab_engine::planner::{self, CompactionDraft, CompactionRequest, Ladder, PlanStep};
+use trimtab_engine::planner::{
+    self, CompactionDraft, CompactionRequest, Ladder, PlanStep, ReportedUsage,
+};
 use trimtab_engine::policy::Moment;
+use trimtab_engine::trigger::TriggerInputs;
 use trimtab_model::Usage;
 use trimtab_model::estimate::Measure;
 use trimtab_wire::catalogue::Money;
@@ -57,6 +60,11 @@ impl Session {
         let asked =
             self.decide(|conversation| planner::time_to_compact(conversation, moment))??;
         asked.map_or(Ok(None), |asked| self.draft(&asked))
+    }
+
+    /// What the conditions of a compaction are about now.
+    pub fn trigger_inputs(&mut self) -> Result<TriggerInputs, SessionError> {
+        self.decide(|conversation| conversation.trigger_inputs())
     }
 
     /// Compacts at a user's request; none if there is nothing to replace.
@@ -198,7 +206,8 @@ impl Session {
 
     /// The size of the window by the last reported usage, to compare with the next one.
     pub(super) fn last_true_tokens(&self) -> Option<u64> {
-        self.calls.usage.as_ref().map(|(usage, _)| usage.prompt())
+        let reported = self.calls.usage.as_ref();
+        reported.map(|reported| reported.usage.prompt())
     }
 
     /// Learns from the usage reported for the last window that `ready` returned.
@@ -217,7 +226,11 @@ impl Session {
         let Some(window) = self.calls.sent_measure.take() else {
             return Ok(());
         };
-        self.calls.usage = Some((*usage, window));
+        self.calls.usage = Some(ReportedUsage {
+            usage: *usage,
+            window,
+            answer: Measure::default(),
+        });
         self.calls.recoveries = 0;
         self.calls.lowered_reserve = None;
         if let Some(before) = self.calls.tokens_before_compaction.take() {
@@ -235,11 +248,11 @@ impl Session {
             // Such an estimate causes an edit of nearly every window. Growth could never correct
             // it, because it is not known across an edit.
             calibration.observe(&whole, prompt);
-        } else if let Some((last, then)) = &self.calls.usage {
+        } else if let Some(last) = &self.calls.usage {
             // An edit clears `usage`, so both windows differ only by what was added. Only then does
             // the growth of the prompt say how the model counts.
-            let grown = prompt.saturating_sub(last.prompt());
-            calibration.observe(&(window - *then), grown);
+            let grown = prompt.saturating_sub(last.usage.prompt());
+            calibration.observe(&(window - last.window), grown);
         }
     }
 

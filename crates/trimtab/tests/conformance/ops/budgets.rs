@@ -6,7 +6,7 @@ use trimtab::engine::compaction::keep_rules;
 use trimtab::engine::policy::{CompactionPolicy, Policy};
 use trimtab::engine::trigger::{Metric, Threshold, Trigger, TriggerInputs};
 use trimtab::model::Usage;
-use trimtab::model::estimate::Heuristic;
+use trimtab::model::estimate::Measure;
 
 use super::{estimates, figure, messages};
 use crate::front::preset;
@@ -18,27 +18,27 @@ pub(super) fn output_budget(input: &Value) -> Value {
     json!({"tokens": budget.resolve(window)})
 }
 
-/// The window that the settings give under the names of the design.
+/// The window that the settings give. The design assumes four times the limit of the answer, and
+/// 8,192 for that.
 pub(super) fn window(input: &Value) -> Value {
+    let answer = figure(input, "max_tokens").unwrap_or(8_192);
+    let window = figure(input, "context_window").unwrap_or(answer * 4);
     let mut inputs = ConfigInputs::default();
     inputs.set("preset=turns", "--set");
-    for (name, field) in [
-        ("MaxTokens", "max_tokens"),
-        ("ContextWindow", "context_window"),
-    ] {
-        let value = input[field].as_u64().unwrap_or(0);
-        inputs.set(&format!("agents.defaults.{name}={value}"), "--set");
-    }
+    inputs.set(&format!("window={window}"), "--set");
     json!({"context_window": Config::load(&inputs).unwrap().window})
 }
 
 pub(super) fn is_over(input: &Value) -> Value {
     let mut policy = preset("turns");
     policy.compaction.when = vec!["call > 100 % of window".parse().unwrap()];
-    let tools = input["tools"].as_array().cloned().unwrap_or_default();
+    let tools = &input["tools"];
     let parts = [
         estimates::tokens(&policy, &messages(&input["messages"])),
-        Heuristic::TURNS.tools(&tools),
+        policy
+            .estimate
+            .tools(&Measure::of_tools(&tools.to_string()))
+            .unwrap_or_default(),
         figure(input, "max_tokens").unwrap_or(0),
     ];
     let situation = TriggerInputs {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use trimtab::engine::policy::Policy;
-use trimtab::model::estimate::{Anchor, Heuristic};
+use trimtab::model::estimate::{Anchor, Measure};
 use trimtab::model::{Message, Usage};
 
 use super::{message, messages};
@@ -25,7 +25,7 @@ pub(super) fn turns_message(input: &Value) -> Value {
 }
 
 pub(super) fn turns_tools(input: &Value) -> Value {
-    json!({"tokens": Heuristic::TURNS.tools(input["tools"].as_array().unwrap())})
+    json!({"tokens": preset("turns").estimate.tools(&Measure::of_tools(&input["tools"].to_string()))})
 }
 
 pub(super) fn archive_message(input: &Value) -> Value {

@@ -13,7 +13,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use trimtab::engine::normalise::NormaliseOptions;
-use trimtab::engine::planner::{CallConditions, ConversationState, PlanStep, age, ageing_methods};
+use trimtab::engine::planner::{
+    CallConditions, ConversationState, PlanStep, ReportedUsage, age, ageing_methods,
+};
 use trimtab::engine::policy::{Moment, Policy};
 use trimtab::engine::window::Projection;
 use trimtab::model::estimate::Measure;
@@ -185,7 +187,11 @@ fn aged(
     projection.window().unwrap();
     let step = {
         let call = CallConditions {
-            usage: usage.map(|usage| (usage, Measure::default())),
+            usage: usage.map(|usage| ReportedUsage {
+                usage,
+                window: Measure::default(),
+                answer: Measure::default(),
+            }),
             ..CallConditions::new(&Measure::tokens)
         };
         let conversation = ConversationState::new(&projection, policy, &call);
