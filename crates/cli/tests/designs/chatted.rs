@@ -71,15 +71,6 @@ impl Chatted {
         self.run(trimtab(self.folder.path(), &all), input)
     }
 
-    /// Runs `trimtab chat` with these variables in its environment.
-    pub(crate) fn chat_with(&self, variables: &[(&str, &str)], args: &[&str], input: &str) -> Told {
-        let base = format!("{}/v1", self.upstream.url());
-        let fixed = ["chat", "--model", "gpt-4o", "--base-url", &base];
-        let mut command = trimtab(self.folder.path(), &[&fixed[..], args].concat());
-        command.envs(variables.iter().copied());
-        self.run(command, input)
-    }
-
     fn run(&self, mut command: Command, input: &str) -> Told {
         command.env("OPENAI_API_KEY", "k");
         command.env("ANTHROPIC_API_KEY", "k");

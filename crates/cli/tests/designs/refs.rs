@@ -101,7 +101,12 @@ async fn line_is_cut_at_2000_characters() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn limits_of_a_message_and_of_a_line_can_be_set_by_their_names() {
-    let args = ["--set", "maxMessageBytes=300", "--set", "maxLineLength=50"];
+    let args = [
+        "--set",
+        "views.default.max_bytes=300",
+        "--set",
+        "views.default.max_line_chars=50",
+    ];
     let mut talk = proxied(Dialect::Chat, &args).await;
     let seen = talk.send_round(&[&of_bytes(1_000)]).await;
     let shown = outputs(&seen).remove(0);
@@ -166,7 +171,11 @@ async fn budget_of_outputs_is_between_20000_and_60000_tokens() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn budget_of_outputs_can_be_set() {
-    let mut talk = proxied(Dialect::Chat, &["--set", "contextBudgetTokens=1000"]).await;
+    let mut talk = proxied(
+        Dialect::Chat,
+        &["--set", "ageing.placeholder.budget.tokens=1000"],
+    )
+    .await;
     talk.round(&[&numbered(1, 600)]);
     let seen = talk.send_round(&[&numbered(2, 600)]).await;
     let shown = outputs(&seen);
@@ -184,7 +193,7 @@ async fn looked_up(talk: &mut Proxied, tool: &str, arguments: serde_json::Value)
 #[tokio::test(flavor = "multi_thread")]
 async fn placeholder_is_expanded_by_its_ref_in_rows() {
     for dialect in Dialect::ALL {
-        let args = ["--set", "contextBudgetTokens=1000"];
+        let args = ["--set", "ageing.placeholder.budget.tokens=1000"];
         let mut talk = proxied(dialect, &args).await;
         let line = |row: usize| format!("row {row} of the log\n");
         let rows: String = (1..=200).map(line).collect();
@@ -215,7 +224,7 @@ async fn placeholder_is_expanded_by_its_ref_in_rows() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn retrieved_output_names_its_images() {
-    let args = ["--set", "contextBudgetTokens=1000"];
+    let args = ["--set", "ageing.placeholder.budget.tokens=1000"];
     let mut talk = proxied(Dialect::Messages, &args).await;
     talk.round(&["x"]);
     let image = json!({"type": "image", "source":
@@ -292,7 +301,7 @@ fn history_is_replaced_when_usage_reaches_the_threshold() {
 
 #[test]
 fn threshold_ratio_can_be_set() {
-    let settings = ["--set", "thresholdRatio=0.5"];
+    let settings = ["--set", "compaction.when=usage >= 0.5 x window"];
     assert_eq!(summaries_in_chat(4_999, &settings), 0);
     assert!(summaries_in_chat(5_000, &settings) > 0);
 }
@@ -441,13 +450,13 @@ async fn wishes_are_added_to_the_prompts_as_bullets() {
         "--window",
         "10000",
         "--set",
-        "summaryDirectives=['keep ports']",
+        "compaction.prompt.summary_directives=['keep ports']",
         "--set",
-        "retainDirectives=['keep ids']",
+        "compaction.prompt.retain_directives=['keep ids']",
         "--set",
-        "summaryPrompt=BE-SHORT",
+        "compaction.prompt.summary=BE-SHORT",
         "--set",
-        "retainPrompt=KEEP-IT",
+        "compaction.prompt.retain=KEEP-IT",
     ];
     let mut talk = proxied(Dialect::Chat, &args).await;
     compacted(&mut talk, 8_000).await;
@@ -464,7 +473,7 @@ async fn wishes_are_added_to_the_prompts_as_bullets() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_retain_prompt_no_such_part_is_asked_for() {
-    let args = ["--window", "10000", "--set", "retainPrompt=null"];
+    let args = ["--window", "10000", "--set", "compaction.prompt.retain="];
     let mut talk = proxied(Dialect::Chat, &args).await;
     let seen = compacted(&mut talk, 8_000).await;
     assert!(!talk.own_calls()[0].last.contains("retain"));
@@ -487,7 +496,12 @@ async fn summaries_are_written_by_the_model_that_is_set_for_them() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn number_of_kept_turns_can_be_set() {
-    let args = ["--window", "10000", "--set", "retainLastTurns=2"];
+    let args = [
+        "--window",
+        "10000",
+        "--set",
+        "compaction.keep=[{keep='last_turns',turns=2}]",
+    ];
     let mut talk = proxied(Dialect::Chat, &args).await;
     talk.round(&[&format!("OLDEST-OUTPUT\n{}", log(150))]);
     talk.turn("oldest answer", "EARLIER-QUESTION");
@@ -513,7 +527,11 @@ fn open_round_stays_where_no_turn_is_kept() {
         ..read()
     });
     let args = ["--preset", "refs", "--window", "10000"];
-    let args = [&args[..], &["--set", "retainLastTurns=0"]].concat();
+    let args = [
+        &args[..],
+        &["--set", "compaction.keep=[{keep='last_turns',turns=0}]"],
+    ]
+    .concat();
     let told = chatted.chat(&args, "read it twice\n");
     assert_eq!(told.code, 0, "{}", told.stderr);
     let calls = chatted.main_calls();
@@ -659,7 +677,12 @@ fn chat_trims_old_outputs_and_the_model_reads_them_again() {
     let read = |name: &str| ScriptedReply::call("read_file", json!({"path": name}));
     chatted.answers.say(read("old.log"));
     chatted.answers.say(read("new.log"));
-    let args = ["--preset", "refs", "--set", "contextBudgetTokens=1800"];
+    let args = [
+        "--preset",
+        "refs",
+        "--set",
+        "ageing.placeholder.budget.tokens=1800",
+    ];
     let told = chatted.chat(&args, "read both\n");
     assert_eq!(told.code, 0, "{}", told.stderr);
     let calls = chatted.main_calls();

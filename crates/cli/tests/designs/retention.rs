@@ -75,7 +75,10 @@ async fn input_from_the_cache_counts() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn budget_of_zero_disables_it() {
-    for setting in ["InputTokenBudget=0", "ageing.prefix.input_budget=0"] {
+    for setting in [
+        "ageing.prefix.input_budget=0",
+        "ageing.prefix.enabled=false",
+    ] {
         let mut talk = proxied(Dialect::Messages, &["--set", setting]).await;
         reported(&mut talk, 90_000);
         let seen = talk.send_some_times().await;
@@ -87,9 +90,9 @@ async fn budget_of_zero_disables_it() {
 async fn budget_and_kept_characters_can_be_set_by_their_names() {
     let args = [
         "--set",
-        "InputTokenBudget=1000",
+        "ageing.prefix.input_budget=1000",
         "--set",
-        "ToolResultRetentionChars=20",
+        "ageing.prefix.chars=20",
     ];
     let mut talk = proxied(Dialect::Chat, &args).await;
     reported(&mut talk, 1_001);

@@ -50,10 +50,22 @@ async fn streams_without_usage_are_summarised_too() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn number_of_messages_and_share_of_the_window_can_be_set() {
-    let mut talk = proxied(Dialect::Chat, &["--set", "SummarizeMessageThreshold=6"]).await;
+    let mut talk = proxied(
+        Dialect::Chat,
+        &[
+            "--set",
+            "compaction.when=['messages > 6','log > 75 % of window']",
+        ],
+    )
+    .await;
     chatter(&mut talk, 4);
     talk.send_until(|_| !talk.own_calls().is_empty()).await;
-    let args = ["--window", "20000", "--set", "SummarizeTokenPercent=10"];
+    let args = [
+        "--window",
+        "20000",
+        "--set",
+        "compaction.when=['messages > 20','log > 10 % of window']",
+    ];
     let mut talk = proxied(Dialect::Chat, &args).await;
     talk.turn(&log(150), "SECOND-QUESTION");
     talk.turn("a2", "q3");
@@ -371,7 +383,7 @@ fn chat_drops_old_turns_before_a_call_that_would_not_fit() {
 #[test]
 fn chat_sends_the_limit_of_the_answer_as_max_tokens() {
     let chatted = Chatted::new(None);
-    let args = ["--preset", "turns", "--set", "MaxTokens=2250"];
+    let args = ["--preset", "turns", "--set", "max_output=2250"];
     let told = chatted.chat(&args, "QUESTION\n");
     assert_eq!(told.code, 0, "{}", told.stderr);
     assert_eq!(chatted.main_calls()[0].json()["max_tokens"], 2_250);
