@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use trimtab_model::Dialect;
+use trimtab_model::{Dialect, Usage};
 use trimtab_testkit::script::ScriptedReply;
 use trimtab_testkit::upstream::{ReceivedRequest, RequestOutcome};
 
 use crate::chatted::Chatted;
 use crate::proxied::Proxied;
-use crate::scripted::{all_text, failing, lines, outputs, ref_in, without_way_back};
+use crate::scripted::{
+    UNKNOWN_MODEL, all_text, failing, lines, outputs, ref_in, reporting, without_way_back,
+};
 use crate::talk::{TASK, log};
 
 async fn proxied(dialect: Dialect, args: &[&str]) -> Proxied {
@@ -520,5 +522,125 @@ fn chat_tells_why_a_compaction_changed_nothing() {
         let ended = events.iter().find(|one| one["kind"] == "no_op").unwrap();
         assert!(ended["note"].as_str().unwrap().contains(why), "{ended}");
         assert_eq!(ended["messages_before"], ended["messages_after"], "{ended}");
+    }
+}
+
+/// An answer of about 5,000 tokens.
+fn long_answer() -> String {
+    "word ".repeat(4_000)
+}
+
+/// With a window of 40,000 tokens, a compaction starts at 23,616: the input and the answer that are
+/// reported, each once.
+const BORDERS: [(u64, bool); 2] = [(18_615, false), (18_616, true)];
+
+#[test]
+fn chat_counts_the_newest_answer_once() {
+    for (input, compacts) in BORDERS {
+        let chatted = Chatted::new(None);
+        for _ in 0..3 {
+            chatted.answers.say(reporting(long_answer(), 1_000, 5_000));
+        }
+        chatted.answers.say(reporting(long_answer(), input, 5_000));
+        let args = ["--preset", "archive", "--window", "40000"];
+        let told = chatted.chat(&args, "A\nB\nC\nD\n");
+        assert_eq!(told.code, 0, "{}", told.stderr);
+        assert_eq!(!chatted.own_calls().is_empty(), compacts, "{input}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn proxy_counts_the_newest_answer_once() {
+    for (input, compacts) in BORDERS {
+        let mut talk = proxied(Dialect::Chat, &["--window", "40000"]).await;
+        for question in ["B", "C", "D"] {
+            talk.turn(&long_answer(), question);
+        }
+        talk.answers.say(reporting(long_answer(), input, 5_000));
+        talk.send().await;
+        if compacts {
+            talk.send_until(|_| !talk.own_calls().is_empty()).await;
+        } else {
+            talk.send_some_times().await;
+            assert_eq!(talk.own_calls().len(), 0, "{input}");
+        }
+    }
+}
+
+#[test]
+fn context_shows_the_number_that_decides() {
+    let chatted = Chatted::new(None);
+    chatted.answers.say(reporting(long_answer(), 18_000, 5_000));
+    let args = ["--preset", "archive", "--window", "40000"];
+    let told = chatted.chat(&args, "A\n/context\n");
+    // 23,616 less 23,000.
+    let expected = "616 to go";
+    assert!(
+        told.stdout.contains(expected) || told.stderr.contains(expected),
+        "{}{}",
+        told.stdout,
+        told.stderr
+    );
+}
+
+/// Settings, the input that is reported, and whether the design compacts a conversation of four
+/// turns with a model of unknown window.
+const UNKNOWN_WINDOWS: [(&[&str], u64, bool); 4] = [
+    (&[], 2_999, false),
+    (&[], 3_000, true),
+    (
+        &[
+            "--set",
+            "compaction.when=['log >= window - 16384','messages >= 9']",
+        ],
+        9_000,
+        false,
+    ),
+    (
+        &[
+            "--set",
+            "compaction.when=['log >= window - 16384','messages >= 8']",
+        ],
+        9_000,
+        true,
+    ),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unknown_window_means_a_number_of_tokens_or_of_messages() {
+    for (settings, input, compacts) in UNKNOWN_WINDOWS {
+        let mut talk = proxied(Dialect::Chat, settings).await;
+        talk.body["model"] = json!(UNKNOWN_MODEL);
+        for question in ["B", "C", "D"] {
+            talk.turn(&long_answer(), question);
+        }
+        talk.answers.report(Usage {
+            input,
+            output: 5_000,
+            ..Usage::default()
+        });
+        talk.answers.say(ScriptedReply::text(long_answer()));
+        talk.send().await;
+        if compacts {
+            talk.send_until(|_| !talk.own_calls().is_empty()).await;
+        } else {
+            talk.send_some_times().await;
+            assert_eq!(talk.own_calls().len(), 0, "{settings:?}: {input}");
+        }
+        // Chat decides the same.
+        let told = std::thread::spawn(move || {
+            let chatted = Chatted::new(None);
+            for _ in 0..3 {
+                chatted.answers.say(reporting(long_answer(), 1_000, 500));
+            }
+            chatted.answers.say(reporting(long_answer(), input, 5_000));
+            let args = [&["--preset", "archive"], settings].concat();
+            let told = chatted.chat_of(UNKNOWN_MODEL, Dialect::Chat, &args, "A\nB\nC\nD\n");
+            assert_eq!(told.code, 0, "{}", told.stderr);
+            assert!(told.stderr.contains("is unknown until"), "{}", told.stderr);
+            chatted.own_calls().len()
+        });
+        let asked = told.join().unwrap();
+        assert_eq!(asked > 0, compacts, "{settings:?}: {input}");
     }
 }

@@ -510,3 +510,47 @@ fn every_compaction_goes_with_a_warning() {
         assert!(said.contains(&warning), "{said}");
     }
 }
+
+/// Outputs that alone exceed the limit of the condition.
+fn large_output() -> String {
+    format!("NEWEST-OUTPUT\n{}", log(250))
+}
+
+#[test]
+fn chat_shows_the_newest_outputs_once_before_they_are_compacted() {
+    let chatted = Chatted::new(None);
+    chatted.file("a.log", &large_output());
+    let read = ScriptedReply::call("read_file", json!({"path": "a.log"}));
+    chatted.answers.say(ScriptedReply::text("first answer"));
+    chatted.answers.say(read);
+    let args = [&["--preset", "checkpoint"], &SMALL[..]].concat();
+    let told = chatted.chat(&args, "FIRST-QUESTION\nSECOND-QUESTION\nTHIRD-QUESTION\n");
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    let calls = chatted.main_calls();
+    let shows: Vec<bool> = { calls.iter() }
+        .map(|call| all_text(call).contains("NEWEST-OUTPUT"))
+        .collect();
+    assert_eq!(
+        shows,
+        [false, false, true, false],
+        "{}",
+        all_text(&calls[3])
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn proxy_shows_the_newest_outputs_once_before_they_are_compacted() {
+    let wait = ["--set", "proxy.compaction=wait"];
+    let args = [&SMALL[..], &wait].concat();
+    let mut talk = proxied(Dialect::Chat, &args).await;
+    talk.turn("first answer", "SECOND-QUESTION");
+    let seen = talk.send_round(&[&large_output()]).await;
+    assert!(all_text(&seen).contains("NEWEST-OUTPUT"));
+    talk.turn("second answer", "THIRD-QUESTION");
+    let seen = talk.send().await;
+    let text = all_text(&seen);
+    assert!(
+        !text.contains("NEWEST-OUTPUT") && text.contains("SHORT-SUMMARY"),
+        "{text}"
+    );
+}

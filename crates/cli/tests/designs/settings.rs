@@ -52,6 +52,51 @@ fn chat_keeps_as_many_characters_as_the_settings_say() {
     assert_eq!(kept(&["--set", "ageing.prefix.input_budget=0"]), None);
 }
 
+/// Lengths at the limits of the designs, and lengths that a cut would only make longer.
+const LENGTHS: [usize; 8] = [501, 520, 2_001, 2_007, 24_001, 24_090, 51_201, 51_300];
+
+/// An output of one line of so many characters.
+fn line_of(length: usize) -> String {
+    "z".repeat(length)
+}
+
+#[test]
+fn no_preset_shows_an_output_longer_than_it_came() {
+    for preset in trimtab_engine::policy::PRESETS {
+        let chatted = Chatted::new(None);
+        for length in LENGTHS {
+            let name = format!("{length}.txt");
+            chatted.file(&name, &line_of(length));
+            let read = serde_json::json!({"path": name});
+            chatted.answers.say(ScriptedReply::call("read_file", read));
+        }
+        chatted.answers.report_input(45_000);
+        let args = ["--preset", preset.name, "--window", "400000"];
+        let told = chatted.chat(&args, "go on\n");
+        assert_eq!(told.code, 0, "{}", told.stderr);
+        for call in chatted.main_calls() {
+            for (shown, length) in outputs(&call).iter().zip(LENGTHS) {
+                assert!(shown.len() <= length, "{} {length}: {shown}", preset.name);
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn proxy_shows_no_output_longer_than_it_came() {
+    for preset in trimtab_engine::policy::PRESETS {
+        let args = ["--preset", preset.name, "--window", "400000"];
+        let mut talk = Proxied::start(Dialect::Chat, &args).await;
+        talk.answers.report_input(45_000);
+        for length in LENGTHS {
+            let seen = talk.send_round(&[&line_of(length)]).await;
+            for (shown, length) in outputs(&seen).iter().zip(LENGTHS) {
+                assert!(shown.len() <= length, "{} {length}: {shown}", preset.name);
+            }
+        }
+    }
+}
+
 #[test]
 fn name_of_a_design_is_refused() {
     for name in ["InputTokenBudget=0", "INPUT_TOKEN_BUDGET=0"] {

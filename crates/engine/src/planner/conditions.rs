@@ -112,6 +112,21 @@ impl<'a> ConversationState<'a> {
         self.call.prompt_tokens(&self.window.measures().total())
     }
 
+    /// The same by the estimate of the policy.
+    pub(super) fn prompt_by_policy(&self) -> u64 {
+        self.tokens_by_policy(&self.window.measures().total())
+    }
+
+    /// Our own estimate continues from the reported usage. The designs count everything with their
+    /// heuristic.
+    fn tokens_by_policy(&self, messages: &Measure) -> u64 {
+        let (estimate, call) = (self.policy.estimate, self.call);
+        match estimate.tools(&call.tool_definitions) {
+            None => call.prompt_tokens(messages),
+            Some(tools) => estimate.tokens(messages, call.tokens).saturating_add(tools),
+        }
+    }
+
     /// The tokens by which the window and its answer exceed the model's window; none if they fit,
     /// or if the window is unknown.
     pub fn excess(&self) -> Option<u64> {
@@ -149,17 +164,11 @@ impl<'a> ConversationState<'a> {
         };
         let log = log - measures.ignored + coming;
         let total = measures.total() + coming;
-        // Our own estimate continues from the reported usage. The designs count everything with
-        // their heuristic.
-        let prompt = match policy.estimate.tools(&call.tool_definitions) {
-            None => call.prompt_tokens(&total),
-            Some(tools) => by(&total).saturating_add(tools),
-        };
         // The design `archive` continues from the last usage, which includes the answer.
         let log_tokens = match (&call.usage, policy.estimate) {
             (Some(reported), EstimateBy::Archive) => {
-                let then = by(&(reported.window + reported.answer));
-                let since = by(&total).saturating_sub(then);
+                // Of the difference, because the design rounds up for each message.
+                let since = by(&(total - reported.window - reported.answer));
                 reported.usage.total().saturating_add(since)
             }
             _ => by(&log),
@@ -168,7 +177,9 @@ impl<'a> ConversationState<'a> {
             window: call.window,
             usage: call.usage.map(|reported| reported.usage),
             log_tokens,
-            call_tokens: prompt.saturating_add(call.answer_reserve()),
+            call_tokens: self
+                .tokens_by_policy(&total)
+                .saturating_add(call.answer_reserve()),
             messages: self.window.spoken() as u64 + u64::from(call.coming_answer.is_some()),
         }
     }

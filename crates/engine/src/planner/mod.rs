@@ -38,7 +38,7 @@ pub use conditions::{CallConditions, ConversationState, ReportedUsage, conservat
 pub use draft::{CompactionDraft, CompactionRequest, EstimateTokens, FinishedCompaction, draft};
 pub use ladder::{Ladder, Misfit, NextStep};
 pub use media::MediaPlace;
-pub use overflow::{Overflow, assumed_window, fitting_part};
+pub use overflow::Overflow;
 pub use rewrite::{PriceCliff, TokenRates};
 pub use timing::{
     failed_before, gained_enough, is_suspended, is_worth_first_ref, is_worth_it,

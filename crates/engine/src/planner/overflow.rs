@@ -16,27 +16,8 @@ const UNKNOWN_EXCESS_PERCENT: [u64; 2] = [20, 50];
 /// counts differ.
 const MARGIN_PERCENT: u64 = 2;
 
-/// A rejection of fewer tokens than this says nothing about the window.
+/// If fewer tokens than this would fit, a rejection says nothing about the window.
 const LEAST_REFUSED: u64 = 4_096;
-
-/// The part of a rejected size that is assumed to fit: a tenth less. None if the size says nothing
-/// about the window.
-pub fn fitting_part(refused: u64) -> Option<u64> {
-    let fits = refused - refused / 10;
-    (fits >= LEAST_REFUSED).then_some(fits)
-}
-
-/// The window that is assumed after a rejection, if prompts of `fits` tokens fit it beside a reserve
-/// of `answer` tokens. The reserve takes half of a window at most.
-///
-/// ```
-/// # use trimtab_engine::planner::{assumed_window, fitting_part};
-/// assert_eq!(fitting_part(5_000).map(|fits| assumed_window(fits, 4_096)), Some(8_596));
-/// assert_eq!(fitting_part(4_000), None);
-/// ```
-pub fn assumed_window(fits: u64, answer: u64) -> u64 {
-    fits.saturating_add(answer.min(fits))
-}
 
 /// What a provider says about a window that it rejected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,11 +65,18 @@ impl Overflow {
         new > conversation.prompt_tokens() / 2
     }
 
-    /// The window to assume if the error names no figure, although the window seemed to fit.
+    /// The window to assume if the error names no figure, although the window seemed to fit: a prompt
+    /// that is a tenth smaller fits it beside the answer's reserve.
     pub fn assumed_window(&self, conversation: &ConversationState<'_>) -> Option<u64> {
         let is_unexpected = conversation.excess().is_none();
-        let fits = fitting_part(conversation.prompt_tokens()).filter(|_| is_unexpected)?;
-        Some(assumed_window(fits, conversation.call.answer_reserve()))
+        // A design with another estimate must not find that what is assumed to fit is too large.
+        let refused = conversation
+            .prompt_tokens()
+            .max(conversation.prompt_by_policy());
+        let fits = refused - refused / 10;
+        // The reserve takes half of a window at most.
+        let window = fits.saturating_add(conversation.call.answer_reserve().min(fits));
+        (is_unexpected && fits >= LEAST_REFUSED).then_some(window)
     }
 
     /// The number of tokens to remove so that the window fits its limit with the answer, by our

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::task::spawn_blocking;
 use trimtab::session::RecoveryOutcome;
-use trimtab_engine::planner::{assumed_window, fitting_part};
 use trimtab_wire::overflow::{OverflowAction as Cure, OverflowKind, OverflowVerdict};
 
 use super::Exchange;
@@ -29,6 +28,7 @@ impl Exchange {
         // Of a conversation that the provider keeps, the client sends only the end.
         let is_partial = self.managed.job.partial.is_some() && !self.outgoing.has_new_window;
         let sent = if is_partial { whole.max(sent) } else { sent };
+        let has_no_figure = is_of_window(&verdict) && verdict.sizes.limit.is_none();
         let recovering = deadline::run_within(self.patience(), move || {
             let outgoing = managed.with_body(|branch, scan| {
                 let asked = if ours { asked } else { scan.answer_limit() };
@@ -52,7 +52,16 @@ impl Exchange {
                         return Ok(Some(outgoing));
                     }
                 }
-                match branch.session().recover(&shrinkable(verdict))? {
+                let outcome = branch.session().recover(&shrinkable(verdict))?;
+                let assumed = branch.session().setup().limits.window;
+                // Without a figure in the error, the session assumes a window.
+                if let Some(assumed) = assumed.filter(|_| has_no_figure)
+                    && Some(assumed) != window
+                    && (managed.job.shared.models).learn_refused(managed.model_key(), assumed)
+                {
+                    write_down(&managed);
+                }
+                match outcome {
                     RecoveryOutcome::GiveUp => return Ok(None),
                     RecoveryOutcome::Retry => {}
                     // There is no time to ask a model, so the plan is finished with the
@@ -93,29 +102,16 @@ impl Exchange {
     fn learn(&self, verdict: &OverflowVerdict) -> Option<u64> {
         let managed = Arc::clone(&self.managed);
         let known = managed.model_limits.window;
-        // Only these two speak of the window. Others speak of rates, of bytes or of the answer
-        // alone.
-        if !matches!(
-            verdict.kind,
-            OverflowKind::Prompt | OverflowKind::PromptAndAnswer
-        ) {
+        if !is_of_window(verdict) {
             return known;
         }
         let models = &managed.job.shared.models;
-        // A limit that the error names is a fact. Otherwise only the refused size is known.
-        let (window, is_new) = match verdict.sizes.limit {
-            Some(limit) if limit > LEAST_ANSWER => {
-                (limit, models.learn_window(managed.model_key(), limit))
-            }
-            // No model has so small a window: the number in the error means something else.
-            Some(_) => return known,
-            None => {
-                let Some(window) = self.assumed_window(verdict) else {
-                    return known;
-                };
-                (window, models.learn_refused(managed.model_key(), window))
-            }
+        // A limit that the error names is a fact. No model has a very small window: the number in
+        // the error then means something else.
+        let Some(window) = verdict.sizes.limit.filter(|limit| *limit > LEAST_ANSWER) else {
+            return known;
         };
+        let is_new = models.learn_window(managed.model_key(), window);
         // An error can show that the window is smaller than we thought, but not that it is larger.
         let known = known.map_or(window, |known| known.min(window));
         if is_new {
@@ -123,17 +119,14 @@ impl Exchange {
         }
         Some(known)
     }
+}
 
-    /// The window that is assumed because this request was too large for it.
-    fn assumed_window(&self, verdict: &OverflowVerdict) -> Option<u64> {
-        let (tokens, asked) = (self.outgoing.tokens, self.outgoing.answer);
-        if verdict.kind == OverflowKind::PromptAndAnswer {
-            return fitting_part(tokens.saturating_add(asked.unwrap_or_default()));
-        }
-        let fits = fitting_part(tokens)?;
-        let answer = self.managed.limits(asked, Some(fits)).max_output;
-        Some(assumed_window(fits, answer.unwrap_or_default()))
-    }
+/// True if a rejection speaks of the window. Others speak of rates, of bytes or of the answer alone.
+fn is_of_window(verdict: &OverflowVerdict) -> bool {
+    matches!(
+        verdict.kind,
+        OverflowKind::Prompt | OverflowKind::PromptAndAnswer
+    )
 }
 
 /// The room for an answer, if only its reserve was too large.

@@ -5,7 +5,7 @@ use trimtab_engine::compaction::summary_requests::SummaryRequests;
 use trimtab_engine::journal::JournalEntry;
 use trimtab_engine::plan::{Plan, PlanReason};
 use trimtab_engine::planner::{
-    self, CompactionDraft, CompactionRequest, Ladder, PlanStep, ReportedUsage,
+    self, CompactionDraft, CompactionRequest, ConversationState, Ladder, PlanStep, ReportedUsage,
 };
 use trimtab_engine::policy::Moment;
 use trimtab_engine::trigger::TriggerInputs;
@@ -64,7 +64,7 @@ impl Session {
 
     /// What the conditions of a compaction are about now.
     pub fn trigger_inputs(&mut self) -> Result<TriggerInputs, SessionError> {
-        self.decide(|conversation| conversation.trigger_inputs())
+        self.decide(|conversation: &ConversationState<'_>| conversation.trigger_inputs())
     }
 
     /// Compacts at a user's request; none if there is nothing to replace.
@@ -210,10 +210,12 @@ impl Session {
         reported.map(|reported| reported.usage.prompt())
     }
 
-    /// Learns from the usage reported for the last window that `ready` returned.
+    /// Learns from the usage reported for the last window that `ready` returned. Some servers
+    /// report only zeros, which say nothing.
     pub fn record(&mut self, usage: &Usage) -> Result<(), SessionError> {
         if let Some(window) = self.calls.sent_measure
             && !self.setup.counts_as_we_do
+            && usage.total() > 0
         {
             self.calibrate(usage.prompt(), window);
         }
@@ -223,16 +225,20 @@ impl Session {
     /// The same for a prompt of which the provider may have removed a part: its size does not say
     /// how the model counts.
     pub fn record_of_shortened(&mut self, usage: &Usage) -> Result<(), SessionError> {
-        let Some(window) = self.calls.sent_measure.take() else {
+        let Some(window) = self.calls.sent_measure else {
             return Ok(());
         };
+        self.calls.recoveries = 0;
+        self.calls.lowered_reserve = None;
+        if usage.total() == 0 {
+            return Ok(());
+        }
+        self.calls.sent_measure = None;
         self.calls.usage = Some(ReportedUsage {
             usage: *usage,
             window,
             answer: Measure::default(),
         });
-        self.calls.recoveries = 0;
-        self.calls.lowered_reserve = None;
         if let Some(before) = self.calls.tokens_before_compaction.take() {
             self.judge(before, usage.prompt())?;
         }
