@@ -2,7 +2,7 @@
 //! continues.
 
 use tokio::task::JoinHandle;
-use trimtab::session::{ManualCompaction, Moment, PendingSummary, SummariserAnswer};
+use trimtab::session::{ManualCompaction, Moment, PendingSummary, SessionError, SummariserAnswer};
 
 use crate::summary::ModelSummariser;
 use crate::{Agent, AgentError, AgentEvent};
@@ -49,7 +49,11 @@ impl Agent {
         // One plan can make the next one possible. The bound keeps a policy that never has enough
         // from looping.
         for _ in 0..PLANS {
-            let pending = self.session.check(moment)?;
+            let pending = match self.session.check(moment) {
+                // Nothing can be decided, so the conversation goes on as it is.
+                Err(SessionError::WindowUnknown(_)) => None,
+                checked => checked?,
+            };
             self.tell_session();
             let Some(pending) = pending else { break };
             if self.background.is_some() {

@@ -22,6 +22,6 @@ pub use agent::Agent;
 pub use error::AgentError;
 pub use event::{AgentEvent, AgentEvents};
 pub use interrupt::Interrupt;
-pub use settings::{ASSUMED_WINDOW, AgentSettings};
+pub use settings::AgentSettings;
 pub use summary::ModelSummariser;
 pub use turn::{TurnEnd, TurnResult};

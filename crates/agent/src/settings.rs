@@ -24,10 +24,6 @@ const TOOL_TIME: Duration = Duration::from_mins(15);
 /// leaves less room for everything else.
 const ANSWER: u64 = 16_384;
 
-/// The assumed window of an unknown model in tokens. Most models have at least this, and an error
-/// that names a smaller window corrects it.
-pub const ASSUMED_WINDOW: u64 = 32_000;
-
 /// The settings of an agent.
 #[derive(Clone, Debug)]
 pub struct AgentSettings {
@@ -60,10 +56,11 @@ pub struct AgentSettings {
 
 impl AgentSettings {
     /// An agent on `model` in `workspace` with the standard tools and our own preset. Limits and
-    /// prices come from the catalogue; an unknown model has [`ASSUMED_WINDOW`].
+    /// prices come from the catalogue; the window of an unknown model is unknown until the provider
+    /// rejects a prompt as too long.
     pub fn new(model: Model, workspace: Workspace) -> Self {
         let settings = Self {
-            limits: assumed(),
+            limits: Limits::default(),
             prices: None,
             cache_lifetime: None,
             tiers: Vec::new(),
@@ -83,7 +80,7 @@ impl AgentSettings {
     #[must_use]
     pub fn with_model(mut self, model: Model) -> Self {
         let known = known(&model.name);
-        self.limits = known.as_ref().map_or_else(assumed, limits);
+        self.limits = known.as_ref().map(limits).unwrap_or_default();
         self.prices = known.as_ref().and_then(|known| known.prices);
         self.cache_lifetime = known.as_ref().and_then(|known| known.cache.lifetime);
         self.tiers = known.map(|known| known.tiers).unwrap_or_default();
@@ -128,7 +125,7 @@ impl AgentSettings {
             prices: self.prices,
             tiers: self.tiers.clone(),
             cache_lifetime: self.cache_lifetime,
-            tools: Measure::of_text(RawJson::of(&written).as_str()),
+            tools: Measure::of_tools(RawJson::of(&written).as_str()),
             retrieval,
             bound_reasoning: may_bind_reasoning(
                 known(&self.model.name).map(|known| known.rules.bound_reasoning),
@@ -150,13 +147,6 @@ impl Model {
 fn known(name: &str) -> Option<Known> {
     let found = Catalogue::embedded().find(name).ok()?;
     Some(found.model)
-}
-
-fn assumed() -> Limits {
-    Limits {
-        window: Some(ASSUMED_WINDOW),
-        ..Limits::default()
-    }
 }
 
 fn limits(model: &Known) -> Limits {

@@ -351,7 +351,7 @@ impl State {
         self.session.set_bound_reasoning(bound)?;
         let tools = scan.tools_in_prompt();
         if !tools.is_empty() {
-            self.session.set_tools(Measure::of_text(&tools));
+            self.session.set_tools(Measure::of_tools(&tools));
             let mut list = scan.request().tool_list.iter();
             let name = list.find_map(|tool| {
                 let name = scan.string(tool.name)?;

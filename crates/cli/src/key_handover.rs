@@ -16,7 +16,6 @@ use std::sync::OnceLock;
 
 use rustix::fs::OFlags;
 use rustix::io::FdFlags;
-use trimtab::config::DESIGN_NAMES;
 use trimtab::store::ServerVariables;
 use trimtab_agent::tools::CommandEnvironment;
 
@@ -146,10 +145,9 @@ fn is_kept(name: &OsStr, value: &OsStr, environment: &CommandEnvironment) -> boo
         return false;
     };
     let is_own = text.starts_with(OWN) && !has_secret(text);
-    let is_setting = DESIGN_NAMES.iter().any(|one| one.variable == text);
     // Proxy variables are written in capitals or in lower case.
     let is_needed = NEEDED.contains(&text.to_ascii_uppercase().as_str());
-    is_own || is_setting || is_needed || environment.has(name, value)
+    is_own || is_needed || environment.has(name, value)
 }
 
 /// Our own variables that hold secrets. Clients that we start must not inherit them.
@@ -211,14 +209,7 @@ mod tests {
         ] {
             assert!(!is_kept(name), "{name}");
         }
-        for name in [
-            "PATH",
-            "TRIMTAB_STORE",
-            "https_proxy",
-            "TERM",
-            "MY_SETTING",
-            "INPUT_TOKEN_BUDGET",
-        ] {
+        for name in ["PATH", "TRIMTAB_STORE", "https_proxy", "TERM", "MY_SETTING"] {
             assert!(is_kept(name), "{name}");
         }
     }

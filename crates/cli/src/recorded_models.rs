@@ -59,7 +59,7 @@ impl RecordedModels {
     pub fn settings(&mut self, conversation: &Conversation) -> ReplaySettings {
         let tools = conversation.tools.iter();
         ReplaySettings {
-            tools: tools.map(|tool| Measure::of_text(tool.as_str())).sum(),
+            tools: tools.map(|tool| Measure::of_tools(tool.as_str())).sum(),
             ..settings(self.window(conversation), self.model(conversation))
         }
     }

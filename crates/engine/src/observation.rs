@@ -143,27 +143,39 @@ pub(crate) fn all_text(output: &Output) -> Option<Cow<'_, str>> {
     is_text.then(|| output.text())
 }
 
-/// An output with another text. Unknown fields of a single text part stay.
-pub fn shown_as(output: &Output, text: impl Into<String>) -> Output {
+/// An output with a shorter text; none if the text is not shorter. Every view of an output is made
+/// here, so no preset shows an output longer than it came. Unknown fields of a single text part
+/// stay.
+pub fn shown_as(output: &Output, text: impl Into<String>) -> Option<Output> {
+    let text = text.into();
+    // A medium takes more tokens than any text in its place.
+    if all_text(output).is_some_and(|whole| !is_shorter(&text, &whole)) {
+        return None;
+    }
     let extra = match output.content.as_slice() {
         [Part::Text(original)] => original.extra.clone(),
         _ => ExtraFields::new(),
     };
-    let text = text.into();
     let mut shown = output.with_content(vec![Part::Text(Text { text, extra })]);
     shown.trimmed = true;
-    shown
+    Some(shown)
+}
+
+/// True if a text has fewer bytes than another one, and not more characters.
+pub(crate) fn is_shorter(text: &str, whole: &str) -> bool {
+    // A character has at most four bytes. Most outputs are so much longer that nothing is counted.
+    let has_fewer_chars =
+        || text.len() <= whole.len() / 4 || text.chars().count() <= whole.chars().count();
+    text.len() < whole.len() && has_fewer_chars()
 }
 
 /// The same for an output in several parts: the new text replaces all its texts, and its media stay.
-pub fn shown_beside_media(output: &Output, text: impl Into<String>) -> Output {
-    let mut shown = shown_as(output, text);
-    let others = output
-        .content
-        .iter()
-        .filter(|part| part.as_text().is_none());
-    shown.content.extend(others.cloned());
-    shown
+pub fn shown_beside_media(output: &Output, text: impl Into<String>) -> Option<Output> {
+    let (texts, others): (Vec<Part>, Vec<Part>) =
+        { output.content.iter().cloned() }.partition(|part| part.as_text().is_some());
+    let mut shown = shown_as(&output.with_content(texts), text)?;
+    shown.content.extend(others);
+    Some(shown)
 }
 
 /// The edit that shows `output` in place of a part of `message`, which is at `position`.

@@ -108,7 +108,7 @@ impl Trigger {
 
 impl Metric {
     /// The measured figure; none if it is unknown.
-    pub(crate) fn of(self, inputs: &TriggerInputs) -> Option<u64> {
+    pub fn of(self, inputs: &TriggerInputs) -> Option<u64> {
         match self {
             Self::UsageTotal => inputs.usage.map(|usage| usage.total()),
             Self::UsageInput => inputs.usage.map(|usage| usage.input),

@@ -83,7 +83,7 @@ fn a_model_of_unknown_window_is_talked_to_and_its_window_is_learned() {
     assert!(
         outcome
             .stderr
-            .contains("is unknown: assuming 32,000 tokens"),
+            .contains("is unknown until the provider rejects a prompt"),
         "{}",
         outcome.stderr
     );

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use trimtab_model::Dialect;
+use trimtab_model::{Dialect, Usage};
 use trimtab_testkit::script::ScriptedReply;
 use trimtab_testkit::upstream::{ReceivedRequest, RequestOutcome};
 
 use crate::chatted::Chatted;
 use crate::proxied::Proxied;
-use crate::scripted::{all_text, failing, lines, outputs, ref_in, without_way_back};
+use crate::scripted::{
+    UNKNOWN_MODEL, all_text, failing, lines, outputs, ref_in, reporting, without_way_back,
+};
 use crate::talk::{TASK, log};
 
 async fn proxied(dialect: Dialect, args: &[&str]) -> Proxied {
@@ -46,7 +48,12 @@ async fn output_above_2000_lines_keeps_its_first_and_last_lines() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn head_mode_keeps_the_first_lines() {
-    let args = ["--set", "TruncateMode=head", "--set", "MaxLines=10"];
+    let args = [
+        "--set",
+        "views.default.keep=head",
+        "--set",
+        "views.default.max_lines=10",
+    ];
     let mut talk = proxied(Dialect::Chat, &args).await;
     let line = |row: usize| format!("row {row}\n");
     let text: String = (1..=500).map(line).collect();
@@ -60,7 +67,10 @@ async fn head_mode_keeps_the_first_lines() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn output_above_its_bytes_or_characters_is_cut() {
-    for setting in ["MaxBytes=1000", "MaxChars=1000"] {
+    for setting in [
+        "views.default.max_bytes=1000",
+        "views.default.max_chars=1000",
+    ] {
         let mut talk = proxied(Dialect::Chat, &["--set", setting]).await;
         let seen = talk.send_round(&[&log(200)]).await;
         let shown = without_way_back(&outputs(&seen)[0]);
@@ -164,7 +174,7 @@ async fn oldest_outputs_are_archived_above_ten_visible_ones() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn number_of_visible_outputs_can_be_set_and_archiving_switched_off() {
-    let mut talk = proxied(Dialect::Chat, &["--set", "ToolCallCutoff=3"]).await;
+    let mut talk = proxied(Dialect::Chat, &["--set", "ageing.archive.cutoff=3"]).await;
     let seen = rounds(&mut talk, 5).await;
     let seen = if outputs(&seen)[1].starts_with("OUTPUT") {
         talk.send_until(|seen| !all_text(seen).contains("OUTPUT-02"))
@@ -173,7 +183,10 @@ async fn number_of_visible_outputs_can_be_set_and_archiving_switched_off() {
         seen
     };
     assert!(outputs(&seen)[2].starts_with("OUTPUT-03"));
-    for setting in ["ToolCallCutoff=0", "ToolSummaryStrategy=off"] {
+    for setting in [
+        "ageing.archive.enabled=false",
+        "ageing.archive.summaries=off",
+    ] {
         let mut talk = proxied(Dialect::Chat, &["--set", setting]).await;
         let seen = rounds(&mut talk, 12).await;
         assert!(outputs(&seen)[0].starts_with("OUTPUT-01"), "{setting}");
@@ -185,9 +198,9 @@ async fn number_of_visible_outputs_can_be_set_and_archiving_switched_off() {
 async fn heuristic_summaries_ask_no_model_and_are_short() {
     let args = [
         "--set",
-        "ToolCallCutoff=2",
+        "ageing.archive.cutoff=2",
         "--set",
-        "ToolSummaryStrategy=heuristic",
+        "ageing.archive.summaries=heuristic",
     ];
     let mut talk = proxied(Dialect::Chat, &args).await;
     let seen = rounds(&mut talk, 4).await;
@@ -205,7 +218,7 @@ async fn heuristic_summaries_ask_no_model_and_are_short() {
 async fn summaries_of_outputs_have_limits() {
     let mut talk = proxied(
         Dialect::Chat,
-        &["--set", "ToolCallCutoff=1", "--window", "400k"],
+        &["--set", "ageing.archive.cutoff=1", "--window", "400k"],
     )
     .await;
     talk.answers
@@ -224,7 +237,7 @@ async fn summaries_of_outputs_have_limits() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn summary_of_an_output_falls_back_to_an_excerpt() {
-    let mut talk = proxied(Dialect::Chat, &["--set", "ToolCallCutoff=1"]).await;
+    let mut talk = proxied(Dialect::Chat, &["--set", "ageing.archive.cutoff=1"]).await;
     talk.answers.summarise(failing());
     let seen = rounds(&mut talk, 3).await;
     let seen = if all_text(&seen).contains("[Tool output summary]") {
@@ -264,7 +277,12 @@ async fn compacted_history_is_a_summary_and_the_recent_messages() {
     for dialect in Dialect::ALL {
         let mut talk = proxied(
             dialect,
-            &["--window", "28k", "--set", "KeepRecentTokens=5000"],
+            &[
+                "--window",
+                "28k",
+                "--set",
+                "compaction.keep=[{keep='recent_tokens',tokens=5000}]",
+            ],
         )
         .await;
         let seen = compacted(&mut talk).await;
@@ -289,7 +307,12 @@ async fn replaced_messages_are_behind_a_ref_in_the_summary() {
     for dialect in Dialect::ALL {
         let mut talk = proxied(
             dialect,
-            &["--window", "28k", "--set", "KeepRecentTokens=5000"],
+            &[
+                "--window",
+                "28k",
+                "--set",
+                "compaction.keep=[{keep='recent_tokens',tokens=5000}]",
+            ],
         )
         .await;
         let seen = compacted(&mut talk).await;
@@ -306,7 +329,12 @@ async fn replaced_messages_are_behind_a_ref_in_the_summary() {
 async fn summary_is_asked_for_as_a_structured_checkpoint() {
     let mut talk = proxied(
         Dialect::Chat,
-        &["--window", "28k", "--set", "KeepRecentTokens=5000"],
+        &[
+            "--window",
+            "28k",
+            "--set",
+            "compaction.keep=[{keep='recent_tokens',tokens=5000}]",
+        ],
     )
     .await;
     compacted(&mut talk).await;
@@ -340,9 +368,7 @@ async fn number_of_recent_messages_is_kept_where_tokens_are_not_told() {
         "--window",
         "28k",
         "--set",
-        "KeepRecentTokens=0",
-        "--set",
-        "KeepRecent=3",
+        "compaction.keep=[{keep='recent_messages',messages=3}]",
     ];
     let mut talk = proxied(Dialect::Chat, &args).await;
     let seen = compacted(&mut talk).await;
@@ -358,7 +384,7 @@ async fn number_of_recent_messages_is_kept_where_tokens_are_not_told() {
 async fn nothing_is_compacted_where_it_is_switched_off() {
     let mut talk = proxied(
         Dialect::Chat,
-        &["--window", "28k", "--set", "AutoCompact=false"],
+        &["--window", "28k", "--set", "compaction.auto=false"],
     )
     .await;
     six_turns(&mut talk);
@@ -389,7 +415,7 @@ async fn overflow_is_recovered_from_by_one_compaction() {
         "--window",
         "100k",
         "--set",
-        "KeepRecentTokens=4000",
+        "compaction.keep=[{keep='recent_tokens',tokens=4000}]",
     ];
     let mut talk = Proxied::in_front_of(Dialect::Chat, &args, Some(12_000)).await;
     six_turns(&mut talk);
@@ -419,11 +445,13 @@ async fn old_outputs_among_the_recent_messages_are_told_in_a_digest() {
         "--window",
         "28k",
         "--set",
-        "ToolCallCutoff=1",
+        "ageing.archive.cutoff=1",
         "--set",
-        "ToolSummaryStrategy=off",
+        "compaction.digest.cutoff=1",
         "--set",
-        "KeepRecentTokens=5500",
+        "ageing.archive.summaries=off",
+        "--set",
+        "compaction.keep=[{keep='recent_tokens',tokens=5500}]",
     ];
     let mut talk = proxied(Dialect::Chat, &args).await;
     let seen = compacted(&mut talk).await;
@@ -450,7 +478,7 @@ fn chat_cuts_archives_and_tells_it() {
         "--window",
         "100k",
         "--set",
-        "ToolCallCutoff=2",
+        "ageing.archive.cutoff=2",
     ];
     let events = chatted.events(&args, &["read them all"]);
     let calls = chatted.main_calls();
@@ -484,12 +512,135 @@ fn chat_tells_why_a_compaction_changed_nothing() {
         }
         chatted.answers.report_input(20_000);
         let args = ["--preset", "archive", "--window", "30000"];
-        let keep = ["--set", "KeepRecentTokens=1000"];
+        let keep = [
+            "--set",
+            "compaction.keep=[{keep='recent_tokens',tokens=1000}]",
+        ];
         let events = chatted.events(&[&args[..], &keep].concat(), &["Q1", "Q2", "Q3"]);
         let begun = events.iter().find(|one| one["type"] == "summarising");
         assert!(begun.unwrap()["messages_before"].is_u64(), "{events:#?}");
         let ended = events.iter().find(|one| one["kind"] == "no_op").unwrap();
         assert!(ended["note"].as_str().unwrap().contains(why), "{ended}");
         assert_eq!(ended["messages_before"], ended["messages_after"], "{ended}");
+    }
+}
+
+/// An answer of about 5,000 tokens.
+fn long_answer() -> String {
+    "word ".repeat(4_000)
+}
+
+/// With a window of 40,000 tokens, a compaction starts at 23,616: the input and the answer that are
+/// reported, each once.
+const BORDERS: [(u64, bool); 2] = [(18_615, false), (18_616, true)];
+
+#[test]
+fn chat_counts_the_newest_answer_once() {
+    for (input, compacts) in BORDERS {
+        let chatted = Chatted::new(None);
+        for _ in 0..3 {
+            chatted.answers.say(reporting(long_answer(), 1_000, 5_000));
+        }
+        chatted.answers.say(reporting(long_answer(), input, 5_000));
+        let args = ["--preset", "archive", "--window", "40000"];
+        let told = chatted.chat(&args, "A\nB\nC\nD\n");
+        assert_eq!(told.code, 0, "{}", told.stderr);
+        assert_eq!(!chatted.own_calls().is_empty(), compacts, "{input}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn proxy_counts_the_newest_answer_once() {
+    for (input, compacts) in BORDERS {
+        let mut talk = proxied(Dialect::Chat, &["--window", "40000"]).await;
+        for question in ["B", "C", "D"] {
+            talk.turn(&long_answer(), question);
+        }
+        talk.answers.say(reporting(long_answer(), input, 5_000));
+        talk.send().await;
+        if compacts {
+            talk.send_until(|_| !talk.own_calls().is_empty()).await;
+        } else {
+            talk.send_some_times().await;
+            assert_eq!(talk.own_calls().len(), 0, "{input}");
+        }
+    }
+}
+
+#[test]
+fn context_shows_the_number_that_decides() {
+    let chatted = Chatted::new(None);
+    chatted.answers.say(reporting(long_answer(), 18_000, 5_000));
+    let args = ["--preset", "archive", "--window", "40000"];
+    let told = chatted.chat(&args, "A\n/context\n");
+    // 23,616 less 23,000.
+    let expected = "616 to go";
+    assert!(
+        told.stdout.contains(expected) || told.stderr.contains(expected),
+        "{}{}",
+        told.stdout,
+        told.stderr
+    );
+}
+
+/// Settings, the input that is reported, and whether the design compacts a conversation of four
+/// turns with a model of unknown window.
+const UNKNOWN_WINDOWS: [(&[&str], u64, bool); 4] = [
+    (&[], 2_999, false),
+    (&[], 3_000, true),
+    (
+        &[
+            "--set",
+            "compaction.when=['log >= window - 16384','messages >= 9']",
+        ],
+        9_000,
+        false,
+    ),
+    (
+        &[
+            "--set",
+            "compaction.when=['log >= window - 16384','messages >= 8']",
+        ],
+        9_000,
+        true,
+    ),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unknown_window_means_a_number_of_tokens_or_of_messages() {
+    for (settings, input, compacts) in UNKNOWN_WINDOWS {
+        let mut talk = proxied(Dialect::Chat, settings).await;
+        talk.body["model"] = json!(UNKNOWN_MODEL);
+        for question in ["B", "C", "D"] {
+            talk.turn(&long_answer(), question);
+        }
+        talk.answers.report(Usage {
+            input,
+            output: 5_000,
+            ..Usage::default()
+        });
+        talk.answers.say(ScriptedReply::text(long_answer()));
+        talk.send().await;
+        if compacts {
+            talk.send_until(|_| !talk.own_calls().is_empty()).await;
+        } else {
+            talk.send_some_times().await;
+            assert_eq!(talk.own_calls().len(), 0, "{settings:?}: {input}");
+        }
+        // Chat decides the same.
+        let told = std::thread::spawn(move || {
+            let chatted = Chatted::new(None);
+            for _ in 0..3 {
+                chatted.answers.say(reporting(long_answer(), 1_000, 500));
+            }
+            chatted.answers.say(reporting(long_answer(), input, 5_000));
+            let args = [&["--preset", "archive"], settings].concat();
+            let told = chatted.chat_of(UNKNOWN_MODEL, Dialect::Chat, &args, "A\nB\nC\nD\n");
+            assert_eq!(told.code, 0, "{}", told.stderr);
+            assert!(told.stderr.contains("is unknown until"), "{}", told.stderr);
+            chatted.own_calls().len()
+        });
+        let asked = told.join().unwrap();
+        assert_eq!(asked > 0, compacts, "{settings:?}: {input}");
     }
 }

@@ -60,24 +60,30 @@ impl Chatted {
 
     /// The same in another dialect.
     pub(crate) fn chat_in(&self, dialect: Dialect, args: &[&str], input: &str) -> Told {
+        let model = match dialect {
+            Dialect::Chat | Dialect::Responses => "gpt-4o",
+            Dialect::Messages => "claude-sonnet-4-5",
+        };
+        self.chat_of(model, dialect, args, input)
+    }
+
+    /// The same with another model.
+    pub(crate) fn chat_of(
+        &self,
+        model: &str,
+        dialect: Dialect,
+        args: &[&str],
+        input: &str,
+    ) -> Told {
         let base = format!("{}/v1", self.upstream.url());
-        let (model, dialect) = match dialect {
-            Dialect::Chat => ("gpt-4o", "chat"),
-            Dialect::Responses => ("gpt-4o", "responses"),
-            Dialect::Messages => ("claude-sonnet-4-5", "messages"),
+        let dialect = match dialect {
+            Dialect::Chat => "chat",
+            Dialect::Responses => "responses",
+            Dialect::Messages => "messages",
         };
         let fixed = ["chat", "--model", model, "--dialect", dialect];
         let all = [&fixed[..], &["--base-url", &base], args].concat();
         self.run(trimtab(self.folder.path(), &all), input)
-    }
-
-    /// Runs `trimtab chat` with these variables in its environment.
-    pub(crate) fn chat_with(&self, variables: &[(&str, &str)], args: &[&str], input: &str) -> Told {
-        let base = format!("{}/v1", self.upstream.url());
-        let fixed = ["chat", "--model", "gpt-4o", "--base-url", &base];
-        let mut command = trimtab(self.folder.path(), &[&fixed[..], args].concat());
-        command.envs(variables.iter().copied());
-        self.run(command, input)
     }
 
     fn run(&self, mut command: Command, input: &str) -> Told {

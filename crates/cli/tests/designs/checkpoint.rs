@@ -50,7 +50,7 @@ async fn output_above_the_limit_keeps_its_start_and_its_end() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn output_of_one_line_has_no_count_of_lines() {
-    let mut talk = proxied(Dialect::Chat, &["--set", "TOOL_OUTPUT_MAX_TOKENS=100"]).await;
+    let mut talk = proxied(Dialect::Chat, &["--set", "views.default.max=100"]).await;
     let seen = talk.send_round(&[&"z".repeat(2_000)]).await;
     let shown = outputs(&seen).remove(0);
     assert!(
@@ -78,7 +78,8 @@ async fn cut_output_names_the_call_that_gives_it_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn truncation_can_be_by_bytes_or_none() {
     let text = of_chars(30_000);
-    let bytes = ["--set", "TOOL_OUTPUT_TRUNCATION_POLICY=bytes"];
+    let bytes = ["views.default.unit=bytes", "views.default.max=20000"];
+    let bytes = ["--set", bytes[0], "--set", bytes[1]];
     let mut talk = proxied(Dialect::Chat, &bytes).await;
     let seen = talk.send_round(&[&text, &of_chars(24_000)]).await;
     let shown = outputs(&seen);
@@ -88,7 +89,7 @@ async fn truncation_can_be_by_bytes_or_none() {
         shown[0]
     );
     assert_eq!(shown[1], of_chars(24_000));
-    let none = ["--set", "TOOL_OUTPUT_TRUNCATION_POLICY=none"];
+    let none = ["--set", "views.default={shape='whole'}"];
     let mut talk = proxied(Dialect::Chat, &none).await;
     let seen = talk.send_round(&[&text]).await;
     assert_eq!(outputs(&seen), [text]);
@@ -100,7 +101,7 @@ async fn split_can_be_60_to_40() {
         "--set",
         "views.default.head_percent=60",
         "--set",
-        "TOOL_OUTPUT_MAX_TOKENS=1000",
+        "views.default.max=1000",
     ];
     let mut talk = proxied(Dialect::Chat, &args).await;
     let text = of_chars(9_000);
@@ -133,7 +134,7 @@ async fn compacted(talk: &mut Proxied) -> Arc<ReceivedRequest> {
         .await
 }
 
-const SMALL: [&str; 2] = ["--set", "MEMORY_COMPRESSION_THRESHOLD=3000"];
+const SMALL: [&str; 2] = ["--set", "compaction.when=['log > 3000','messages >= 100']"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn compacted_history_is_system_then_user_messages_then_summary() {
@@ -192,9 +193,9 @@ async fn prompt_and_prefix_can_be_set() {
         &SMALL[..],
         &[
             "--set",
-            "COMPACT_SUMMARIZATION_PROMPT=OUR-PROMPT",
+            "compaction.prompt.summary=OUR-PROMPT",
             "--set",
-            "COMPACT_SUMMARY_PREFIX=OUR-PREFIX ",
+            "compaction.placement={placement='message',prefix='OUR-PREFIX '}",
         ],
     ]
     .concat();
@@ -212,7 +213,10 @@ async fn prompt_and_prefix_can_be_set() {
 async fn newest_user_messages_stay_up_to_their_budget() {
     let args = [
         &SMALL[..],
-        &["--set", "COMPACT_USER_MESSAGE_MAX_TOKENS=100"],
+        &[
+            "--set",
+            "compaction.keep=[{keep='user_messages',tokens=100},{keep='open_calls'}]",
+        ],
     ]
     .concat();
     let mut talk = proxied(Dialect::Chat, &args).await;
@@ -234,7 +238,8 @@ async fn newest_user_messages_stay_up_to_their_budget() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mark_of_an_aborted_turn_stays() {
-    let args = [&SMALL[..], &["--set", "COMPACT_USER_MESSAGE_MAX_TOKENS=30"]].concat();
+    let keep = "compaction.keep=[{keep='user_messages',tokens=30},{keep='open_calls'}]";
+    let args = [&SMALL[..], &["--set", keep]].concat();
     let mut talk = proxied(Dialect::Chat, &args).await;
     talk.round(&[&format!("FIRST-OUTPUT\n{}", log(150))]);
     let aborted = format!(
@@ -253,7 +258,13 @@ async fn mark_of_an_aborted_turn_stays() {
 #[tokio::test(flavor = "multi_thread")]
 async fn rounds_of_protected_tools_stay_behind_the_summary() {
     for (args, stays) in [
-        (vec!["--set", "PROTECTED_TOOLS=read_*"], true),
+        (
+            vec![
+                "--set",
+                "compaction.keep=[{keep='protected_tools',tools=['read_*']}]",
+            ],
+            true,
+        ),
         (vec![], false),
     ] {
         let mut talk = proxied(Dialect::Chat, &[&SMALL[..], &args].concat()).await;
@@ -329,7 +340,11 @@ async fn second_compaction_replaces_the_summary() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn number_of_messages_makes_it_time() {
-    let mut talk = proxied(Dialect::Chat, &["--set", "MEMORY_SHORT_TERM_SIZE=9"]).await;
+    let mut talk = proxied(
+        Dialect::Chat,
+        &["--set", "compaction.when=['log > 60000','messages >= 9']"],
+    )
+    .await;
     talk.round(&[&log(100)]);
     talk.round(&[&log(99)]);
     talk.turn("a1", "q2");
@@ -422,7 +437,7 @@ async fn overflow_is_retried_three_times_at_most() {
     assert_ne!(status, 200, "{said}");
     let requests = talk.upstream.requests().len();
     assert!((2..=4).contains(&requests), "{requests} requests");
-    let talk = overflowing(&["--set", "CONTEXT_OVERFLOW_MAX_RETRIES=0"], 4_000).await;
+    let talk = overflowing(&["--set", "recovery.retries=0"], 4_000).await;
     assert_ne!(talk.try_send().await.0, 200);
     assert_eq!(talk.upstream.requests().len(), 1);
 }
@@ -494,4 +509,48 @@ fn every_compaction_goes_with_a_warning() {
         let warning = format!("this conversation was compacted {times}; details fade");
         assert!(said.contains(&warning), "{said}");
     }
+}
+
+/// Outputs that alone exceed the limit of the condition.
+fn large_output() -> String {
+    format!("NEWEST-OUTPUT\n{}", log(250))
+}
+
+#[test]
+fn chat_shows_the_newest_outputs_once_before_they_are_compacted() {
+    let chatted = Chatted::new(None);
+    chatted.file("a.log", &large_output());
+    let read = ScriptedReply::call("read_file", json!({"path": "a.log"}));
+    chatted.answers.say(ScriptedReply::text("first answer"));
+    chatted.answers.say(read);
+    let args = [&["--preset", "checkpoint"], &SMALL[..]].concat();
+    let told = chatted.chat(&args, "FIRST-QUESTION\nSECOND-QUESTION\nTHIRD-QUESTION\n");
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    let calls = chatted.main_calls();
+    let shows: Vec<bool> = { calls.iter() }
+        .map(|call| all_text(call).contains("NEWEST-OUTPUT"))
+        .collect();
+    assert_eq!(
+        shows,
+        [false, false, true, false],
+        "{}",
+        all_text(&calls[3])
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn proxy_shows_the_newest_outputs_once_before_they_are_compacted() {
+    let wait = ["--set", "proxy.compaction=wait"];
+    let args = [&SMALL[..], &wait].concat();
+    let mut talk = proxied(Dialect::Chat, &args).await;
+    talk.turn("first answer", "SECOND-QUESTION");
+    let seen = talk.send_round(&[&large_output()]).await;
+    assert!(all_text(&seen).contains("NEWEST-OUTPUT"));
+    talk.turn("second answer", "THIRD-QUESTION");
+    let seen = talk.send().await;
+    let text = all_text(&seen);
+    assert!(
+        !text.contains("NEWEST-OUTPUT") && text.contains("SHORT-SUMMARY"),
+        "{text}"
+    );
 }

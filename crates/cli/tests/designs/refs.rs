@@ -5,11 +5,13 @@ use std::sync::Arc;
 use serde_json::json;
 use trimtab_model::{Dialect, Usage};
 use trimtab_testkit::script::ScriptedReply;
-use trimtab_testkit::upstream::ReceivedRequest;
+use trimtab_testkit::upstream::{ReceivedRequest, RequestOutcome};
 
 use crate::chatted::Chatted;
 use crate::proxied::Proxied;
-use crate::scripted::{all_text, failing, is_own_call, lines, outputs, ref_in, system_text};
+use crate::scripted::{
+    UNKNOWN_MODEL, all_text, failing, is_own_call, lines, outputs, ref_in, reporting, system_text,
+};
 use crate::talk::{TASK, log};
 
 const REFS: [&str; 2] = ["--preset", "refs"];
@@ -100,8 +102,13 @@ async fn line_is_cut_at_2000_characters() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn limits_of_a_message_and_of_a_line_can_be_set_by_their_names() {
-    let args = ["--set", "maxMessageBytes=300", "--set", "maxLineLength=50"];
+async fn limits_of_a_message_and_of_a_line_can_be_set() {
+    let args = [
+        "--set",
+        "views.default.max_bytes=300",
+        "--set",
+        "views.default.max_line_chars=50",
+    ];
     let mut talk = proxied(Dialect::Chat, &args).await;
     let seen = talk.send_round(&[&of_bytes(1_000)]).await;
     let shown = outputs(&seen).remove(0);
@@ -112,7 +119,14 @@ async fn limits_of_a_message_and_of_a_line_can_be_set_by_their_names() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn switched_off_cache_leaves_outputs_as_they_came() {
-    let args = ["--window", "400k", "--set", "toolOutputCache.enabled=false"];
+    let args = [
+        "--window",
+        "400k",
+        "--set",
+        "views.default={shape='whole'}",
+        "--set",
+        "ageing.placeholder.enabled=false",
+    ];
     let mut talk = proxied(Dialect::Chat, &args).await;
     let text = of_bytes(200_000);
     let seen = talk.send_round(&[&text]).await;
@@ -166,7 +180,11 @@ async fn budget_of_outputs_is_between_20000_and_60000_tokens() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn budget_of_outputs_can_be_set() {
-    let mut talk = proxied(Dialect::Chat, &["--set", "contextBudgetTokens=1000"]).await;
+    let mut talk = proxied(
+        Dialect::Chat,
+        &["--set", "ageing.placeholder.budget.tokens=1000"],
+    )
+    .await;
     talk.round(&[&numbered(1, 600)]);
     let seen = talk.send_round(&[&numbered(2, 600)]).await;
     let shown = outputs(&seen);
@@ -184,7 +202,7 @@ async fn looked_up(talk: &mut Proxied, tool: &str, arguments: serde_json::Value)
 #[tokio::test(flavor = "multi_thread")]
 async fn placeholder_is_expanded_by_its_ref_in_rows() {
     for dialect in Dialect::ALL {
-        let args = ["--set", "contextBudgetTokens=1000"];
+        let args = ["--set", "ageing.placeholder.budget.tokens=1000"];
         let mut talk = proxied(dialect, &args).await;
         let line = |row: usize| format!("row {row} of the log\n");
         let rows: String = (1..=200).map(line).collect();
@@ -215,7 +233,7 @@ async fn placeholder_is_expanded_by_its_ref_in_rows() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn retrieved_output_names_its_images() {
-    let args = ["--set", "contextBudgetTokens=1000"];
+    let args = ["--set", "ageing.placeholder.budget.tokens=1000"];
     let mut talk = proxied(Dialect::Messages, &args).await;
     talk.round(&["x"]);
     let image = json!({"type": "image", "source":
@@ -292,7 +310,7 @@ fn history_is_replaced_when_usage_reaches_the_threshold() {
 
 #[test]
 fn threshold_ratio_can_be_set() {
-    let settings = ["--set", "thresholdRatio=0.5"];
+    let settings = ["--set", "compaction.when=usage >= 0.5 x window"];
     assert_eq!(summaries_in_chat(4_999, &settings), 0);
     assert!(summaries_in_chat(5_000, &settings) > 0);
 }
@@ -441,13 +459,13 @@ async fn wishes_are_added_to_the_prompts_as_bullets() {
         "--window",
         "10000",
         "--set",
-        "summaryDirectives=['keep ports']",
+        "compaction.prompt.summary_directives=['keep ports']",
         "--set",
-        "retainDirectives=['keep ids']",
+        "compaction.prompt.retain_directives=['keep ids']",
         "--set",
-        "summaryPrompt=BE-SHORT",
+        "compaction.prompt.summary=BE-SHORT",
         "--set",
-        "retainPrompt=KEEP-IT",
+        "compaction.prompt.retain=KEEP-IT",
     ];
     let mut talk = proxied(Dialect::Chat, &args).await;
     compacted(&mut talk, 8_000).await;
@@ -464,7 +482,7 @@ async fn wishes_are_added_to_the_prompts_as_bullets() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_retain_prompt_no_such_part_is_asked_for() {
-    let args = ["--window", "10000", "--set", "retainPrompt=null"];
+    let args = ["--window", "10000", "--set", "compaction.prompt.retain="];
     let mut talk = proxied(Dialect::Chat, &args).await;
     let seen = compacted(&mut talk, 8_000).await;
     assert!(!talk.own_calls()[0].last.contains("retain"));
@@ -487,7 +505,12 @@ async fn summaries_are_written_by_the_model_that_is_set_for_them() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn number_of_kept_turns_can_be_set() {
-    let args = ["--window", "10000", "--set", "retainLastTurns=2"];
+    let args = [
+        "--window",
+        "10000",
+        "--set",
+        "compaction.keep=[{keep='last_turns',turns=2}]",
+    ];
     let mut talk = proxied(Dialect::Chat, &args).await;
     talk.round(&[&format!("OLDEST-OUTPUT\n{}", log(150))]);
     talk.turn("oldest answer", "EARLIER-QUESTION");
@@ -513,7 +536,11 @@ fn open_round_stays_where_no_turn_is_kept() {
         ..read()
     });
     let args = ["--preset", "refs", "--window", "10000"];
-    let args = [&args[..], &["--set", "retainLastTurns=0"]].concat();
+    let args = [
+        &args[..],
+        &["--set", "compaction.keep=[{keep='last_turns',turns=0}]"],
+    ]
+    .concat();
     let told = chatted.chat(&args, "read it twice\n");
     assert_eq!(told.code, 0, "{}", told.stderr);
     let calls = chatted.main_calls();
@@ -659,7 +686,12 @@ fn chat_trims_old_outputs_and_the_model_reads_them_again() {
     let read = |name: &str| ScriptedReply::call("read_file", json!({"path": name}));
     chatted.answers.say(read("old.log"));
     chatted.answers.say(read("new.log"));
-    let args = ["--preset", "refs", "--set", "contextBudgetTokens=1800"];
+    let args = [
+        "--preset",
+        "refs",
+        "--set",
+        "ageing.placeholder.budget.tokens=1800",
+    ];
     let told = chatted.chat(&args, "read both\n");
     assert_eq!(told.code, 0, "{}", told.stderr);
     let calls = chatted.main_calls();
@@ -676,5 +708,128 @@ fn chat_trims_old_outputs_and_the_model_reads_them_again() {
             .tools
             .iter()
             .any(|tool| tool == "tool_output_cache")
+    );
+}
+
+/// A model of unknown window that rejects prompts above 6,000 tokens, and reports far more than any
+/// share of a small window.
+#[tokio::test(flavor = "multi_thread")]
+async fn unknown_window_is_learned_from_a_rejected_prompt() {
+    let mut talk = Proxied::in_front_of(Dialect::Chat, &REFS, Some(6_000)).await;
+    talk.body["model"] = json!(UNKNOWN_MODEL);
+    talk.body["max_tokens"] = json!(100);
+    talk.answers.report(used(5_900));
+    talk.turn("first answer", "SECOND-QUESTION");
+    talk.send_some_times().await;
+    assert_eq!(talk.own_calls().len(), 0, "nothing can be decided");
+    talk.answers.report(used(1_000));
+    talk.round(&[&log(600)]);
+    talk.send().await;
+    let is_rejected = |one: &&Arc<ReceivedRequest>| one.outcome == RequestOutcome::Overflow;
+    let requests = talk.upstream.requests();
+    assert_eq!(requests.iter().filter(is_rejected).count(), 1);
+    // It is known from now on.
+    talk.turn("second answer", "THIRD-QUESTION");
+    talk.send().await;
+    talk.turn("third answer", "FOURTH-QUESTION");
+    talk.answers.report(used(4_900));
+    talk.send_until(|_| !talk.own_calls().is_empty()).await;
+}
+
+#[test]
+fn chat_learns_an_unknown_window_from_a_rejected_prompt() {
+    let chatted = Chatted::new(Some(6_000));
+    chatted.file("notes.txt", &log(600));
+    chatted.answers.say(reporting("first answer", 5_900, 100));
+    let read = ScriptedReply::call("read_file", json!({"path": "notes.txt"}));
+    chatted.answers.say(read);
+    let args = ["--preset", "refs"];
+    let told = chatted.chat_of(UNKNOWN_MODEL, Dialect::Chat, &args, "A\n");
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    assert!(told.stderr.contains("is unknown until"), "{}", told.stderr);
+    assert_eq!(chatted.own_calls().len(), 0, "nothing can be decided");
+    let args = ["--preset", "refs", "--resume"];
+    let told = chatted.chat_of(UNKNOWN_MODEL, Dialect::Chat, &args, "B\n/model\n");
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    let shown = told.stdout + &told.stderr;
+    assert!(!shown.contains("assum"), "{shown}");
+    let last = chatted.main_calls();
+    assert!(last.last().unwrap().tokens <= 6_000);
+}
+
+const NO_TURNS: [&str; 4] = [
+    "--window",
+    "10000",
+    "--set",
+    "compaction.keep=[{keep='last_turns',turns=0}]",
+];
+
+/// The last question, its answer and the next question stand in this order behind the summary.
+#[track_caller]
+fn expect_question_with_answer(seen: &ReceivedRequest) {
+    let shown = lines(seen);
+    let place = |text: &str| {
+        let found = shown.iter().position(|line| line.contains(text));
+        found.unwrap_or_else(|| panic!("no {text} in {shown:#?}"))
+    };
+    let order = [
+        "SHORT-SUMMARY",
+        "SECOND-QUESTION",
+        "SECOND-ANSWER",
+        "THIRD-QUESTION",
+    ];
+    assert!(order.map(place).is_sorted(), "{shown:#?}");
+    assert!(!all_text(seen).contains("FIRST-ANSWER"), "{shown:#?}");
+}
+
+#[test]
+fn chat_keeps_the_newest_question_with_its_answer_where_no_turn_is_kept() {
+    let chatted = Chatted::new(None);
+    let first = format!("FIRST-ANSWER {}", log(60));
+    chatted.answers.say(reporting(first, 1_000, 100));
+    chatted.answers.say(reporting("SECOND-ANSWER", 7_900, 100));
+    let args = [&["--preset", "refs"], &NO_TURNS[..]].concat();
+    let told = chatted.chat(&args, "FIRST-QUESTION\nSECOND-QUESTION\nTHIRD-QUESTION\n");
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    expect_question_with_answer(chatted.main_calls().last().unwrap());
+    let read = all_text(&chatted.own_calls()[0]);
+    assert!(!read.contains("SECOND-ANSWER"), "{read}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn newest_question_stays_with_its_answer_where_no_turn_is_kept() {
+    let mut talk = proxied(Dialect::Chat, &NO_TURNS).await;
+    talk.turn(&format!("FIRST-ANSWER {}", log(60)), "SECOND-QUESTION");
+    talk.answers.say(reporting("SECOND-ANSWER", 7_900, 100));
+    talk.send().await;
+    talk.turn("SECOND-ANSWER", "THIRD-QUESTION");
+    let seen = talk.send_until_says("SHORT-SUMMARY").await;
+    expect_question_with_answer(&seen);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn summariser_reads_only_the_questions_of_turns_that_stay() {
+    let mut talk = proxied(Dialect::Chat, &["--window", "10000"]).await;
+    compacted(&mut talk, 8_000).await;
+    let read = all_text(&talk.own_calls()[0]);
+    assert!(
+        read.contains("FIRST-OUTPUT") && read.contains("SECOND-QUESTION"),
+        "{read}"
+    );
+    assert!(!read.contains("SECOND-OUTPUT"), "{read}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answer_of_a_tool_has_room_in_the_window_and_names_the_next_call() {
+    let mut talk = proxied(Dialect::Chat, &["--window", "20000"]).await;
+    let seen = talk.send_round(&[&log(4_000)]).await;
+    let id = ref_in(&outputs(&seen)[0]).unwrap();
+    let asks = json!({"ref_id": id, "offset": 0, "limit": 1_500});
+    let given = talk.read_back("tool_output_cache", asks).await;
+    assert!(given.lines().count() < 1_000, "{}", given.lines().count());
+    let end = given.lines().last().unwrap();
+    assert!(
+        end.contains("tool_output_cache(") && end.contains("\"offset\":"),
+        "{end}"
     );
 }

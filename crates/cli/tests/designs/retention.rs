@@ -75,7 +75,10 @@ async fn input_from_the_cache_counts() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn budget_of_zero_disables_it() {
-    for setting in ["InputTokenBudget=0", "ageing.prefix.input_budget=0"] {
+    for setting in [
+        "ageing.prefix.input_budget=0",
+        "ageing.prefix.enabled=false",
+    ] {
         let mut talk = proxied(Dialect::Messages, &["--set", setting]).await;
         reported(&mut talk, 90_000);
         let seen = talk.send_some_times().await;
@@ -84,12 +87,12 @@ async fn budget_of_zero_disables_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn budget_and_kept_characters_can_be_set_by_their_names() {
+async fn budget_and_kept_characters_can_be_set() {
     let args = [
         "--set",
-        "InputTokenBudget=1000",
+        "ageing.prefix.input_budget=1000",
         "--set",
-        "ToolResultRetentionChars=20",
+        "ageing.prefix.chars=20",
     ];
     let mut talk = proxied(Dialect::Chat, &args).await;
     reported(&mut talk, 1_001);
@@ -142,7 +145,7 @@ async fn cut_outputs_are_not_cut_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn short_outputs_stay() {
     let mut talk = proxied(Dialect::Messages, &[]).await;
-    talk.round(&[&output("SHORT", 500), &output("LONG", 600)]);
+    talk.round(&[&output("SHORT", 500), &output("LONG", 900)]);
     talk.round(&["x"]);
     talk.answers.report_input(50_000);
     let seen = first_cut(&talk).await;
@@ -227,4 +230,19 @@ fn chat_tells_what_was_cut_and_why() {
     assert!(lines.any(|line| line.trim() == note), "{}", told.stderr);
     let calls = chatted.main_calls();
     assert!(outputs(calls.last().unwrap())[0].ends_with(MARKER));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn list_of_one_text_is_cut_like_a_string() {
+    let mut talk = proxied(Dialect::Messages, &[]).await;
+    talk.round(&["x"]);
+    let list = json!([{"type": "text", "text": output("OLD", 900)}]);
+    talk.body["messages"][2]["content"][0]["content"] = list;
+    talk.round(&["y"]);
+    talk.answers.report_input(50_000);
+    let seen = first_cut(&talk).await;
+    assert_eq!(
+        without_way_back(&outputs(&seen)[0]),
+        format!("{}{MARKER}", output("OLD", 500))
+    );
 }

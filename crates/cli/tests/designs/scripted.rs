@@ -27,6 +27,22 @@ pub(crate) fn refused_as_too_long() -> ScriptedReply {
     ScriptedReply::text("x").with_fault(ScriptedFault::Overflow { window: 8_192 })
 }
 
+/// An answer that reports so much input and output.
+pub(crate) fn reporting(text: impl Into<String>, input: u64, output: u64) -> ScriptedReply {
+    let usage = Usage {
+        input,
+        output,
+        ..Usage::default()
+    };
+    ScriptedReply {
+        usage: Some(usage),
+        ..ScriptedReply::text(text)
+    }
+}
+
+/// The name of a model that no catalogue has.
+pub(crate) const UNKNOWN_MODEL: &str = "house-model";
+
 /// What is answered. Clones share it.
 #[derive(Clone, Default)]
 pub(crate) struct Answers {

@@ -1,14 +1,16 @@
 //! Preset `turns`: whole turns, summarised in the background, the summary in the system prompt.
 
-use serde_json::json;
-use trimtab_model::Dialect;
+use serde_json::{Value, json};
+use trimtab_model::estimate::{Heuristic, Measure};
+use trimtab_model::{Dialect, Message};
 use trimtab_testkit::script::ScriptedReply;
 use trimtab_testkit::upstream::RequestOutcome;
 
 use crate::chatted::Chatted;
 use crate::proxied::Proxied;
 use crate::scripted::{
-    all_text, failing, lines, outputs, ref_in, refused_as_too_long, system_text,
+    UNKNOWN_MODEL, all_text, failing, lines, outputs, ref_in, refused_as_too_long, reporting,
+    system_text,
 };
 use crate::talk::{TASK, log};
 
@@ -50,10 +52,22 @@ async fn streams_without_usage_are_summarised_too() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn number_of_messages_and_share_of_the_window_can_be_set() {
-    let mut talk = proxied(Dialect::Chat, &["--set", "SummarizeMessageThreshold=6"]).await;
+    let mut talk = proxied(
+        Dialect::Chat,
+        &[
+            "--set",
+            "compaction.when=['messages > 6','log > 75 % of window']",
+        ],
+    )
+    .await;
     chatter(&mut talk, 4);
     talk.send_until(|_| !talk.own_calls().is_empty()).await;
-    let args = ["--window", "20000", "--set", "SummarizeTokenPercent=10"];
+    let args = [
+        "--window",
+        "20000",
+        "--set",
+        "compaction.when=['messages > 20','log > 10 % of window']",
+    ];
     let mut talk = proxied(Dialect::Chat, &args).await;
     talk.turn(&log(150), "SECOND-QUESTION");
     talk.turn("a2", "q3");
@@ -218,7 +232,7 @@ fn turns_of_tokens(talk: &mut Proxied, tokens: usize) {
 async fn call_that_is_too_large_by_the_estimate_of_the_design_drops_turns() {
     for dialect in Dialect::ALL {
         // With the answer's 500 tokens, the tool and ours it is below the window, and above.
-        for (tokens, drops) in [(14_600, false), (15_600, true)] {
+        for (tokens, drops) in [(14_000, false), (15_600, true)] {
             let mut talk = proxied(dialect, &["--window", "16000"]).await;
             turns_of_tokens(&mut talk, tokens);
             let seen = talk.send().await;
@@ -371,8 +385,135 @@ fn chat_drops_old_turns_before_a_call_that_would_not_fit() {
 #[test]
 fn chat_sends_the_limit_of_the_answer_as_max_tokens() {
     let chatted = Chatted::new(None);
-    let args = ["--preset", "turns", "--set", "MaxTokens=2250"];
+    let args = ["--preset", "turns", "--set", "max_output=2250"];
     let told = chatted.chat(&args, "QUESTION\n");
     assert_eq!(told.code, 0, "{}", told.stderr);
     assert_eq!(chatted.main_calls()[0].json()["max_tokens"], 2_250);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn newest_answer_counts_before_the_client_brings_it() {
+    for stream in [false, true] {
+        // 20 messages and the answer.
+        let mut talk = proxied(Dialect::Chat, &[]).await;
+        talk.body["stream"] = json!(stream);
+        chatter(&mut talk, 9);
+        let messages = talk.body["messages"].as_array_mut().unwrap();
+        messages.push(json!({"role": "user", "content": "and one more"}));
+        talk.send_until(|_| !talk.own_calls().is_empty()).await;
+        // Three quarters of the window, most of them in the answer.
+        let mut talk = proxied(Dialect::Chat, &["--window", "20000"]).await;
+        talk.body["stream"] = json!(stream);
+        chatter(&mut talk, 3);
+        talk.send_some_times().await;
+        assert_eq!(talk.own_calls().len(), 0, "the answers are short");
+        let large = "word ".repeat(8_000);
+        talk.answers.say(ScriptedReply::text(large));
+        talk.send_until(|_| !talk.own_calls().is_empty()).await;
+    }
+}
+
+#[test]
+fn chat_counts_the_newest_answer() {
+    let chatted = Chatted::new(None);
+    for _ in 0..3 {
+        chatted.answers.say(reporting("a short answer", 100, 10));
+    }
+    let large = "word ".repeat(8_000);
+    chatted.answers.say(reporting(large, 100, 10));
+    let args = [
+        "--preset",
+        "turns",
+        "--window",
+        "20000",
+        "--max-output",
+        "500",
+    ];
+    let told = chatted.chat(&args, "A\nB\nC\n");
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    assert_eq!(chatted.own_calls().len(), 0);
+    let told = chatted.chat(&[&args[..], &["--resume"]].concat(), "D\nE\n");
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    assert!(!chatted.own_calls().is_empty());
+}
+
+/// A tool whose definition has a description of so many characters.
+fn described(chars: usize) -> Value {
+    let function = json!({
+        "name": "look_up", "description": "word ".repeat(chars / 5),
+        "parameters": {"type": "object", "properties": {}},
+    });
+    json!({"type": "function", "function": function})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_count_by_the_formula_of_the_design() {
+    // 5,000 tokens by the formula, and about half of them by the count of others.
+    for (tokens, drops) in [(8_000, false), (10_600, true)] {
+        let mut talk = proxied(Dialect::Chat, &["--window", "16000"]).await;
+        talk.body["tools"]
+            .as_array_mut()
+            .unwrap()
+            .push(described(12_500));
+        turns_of_tokens(&mut talk, tokens);
+        let seen = talk.send().await;
+        assert!(seen.tokens < 12_000, "others count {} tokens", seen.tokens);
+        let is_dropped = !all_text(&seen).contains("ANSWER-1 ");
+        assert_eq!(is_dropped, drops, "{tokens}");
+    }
+}
+
+#[test]
+fn chat_counts_tools_by_the_formula_of_the_design() {
+    let chatted = Chatted::new(None);
+    chatted.answers.say(reporting("ANSWER", 100, 10));
+    let args = [
+        "--preset",
+        "turns",
+        "--window",
+        "100000",
+        "--max-output",
+        "500",
+        "--set",
+        "compaction.when=['call > 50000']",
+    ];
+    let told = chatted.chat(&args, "QUESTION\n/context\n");
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    let sent = &chatted.main_calls()[0];
+    let answer = Message::assistant("ANSWER");
+    let messages = sent.read_messages();
+    let messages: Measure = messages.iter().chain([&answer]).map(Measure::of).sum();
+    let tools = Measure::of_tools(&sent.json()["tools"].to_string());
+    let formula = Heuristic::TURNS;
+    let call = formula.sizes(messages.sizes()) + formula.tools(tools.sizes()) + 500;
+    let left = (50_000 - call).to_string();
+    let (thousands, rest) = left.split_at(left.len() - 3);
+    let expected = format!("{thousands},{rest} to go");
+    let shown = told.stdout + &told.stderr;
+    assert!(shown.contains(&expected), "{expected}: {shown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rejection_without_figures_leaves_half_of_the_turns() {
+    for rejections in [1, 2] {
+        // The only dialect whose provider names no figures.
+        let mut talk = proxied(Dialect::Responses, &[]).await;
+        talk.body["model"] = json!(UNKNOWN_MODEL);
+        talk.body["max_output_tokens"] = json!(8_192);
+        talk.body["instructions"] = json!("rule ".repeat(2_500));
+        for number in 1..=8 {
+            let words = format!("ANSWER-{number} {}", "and so on ".repeat(120));
+            talk.turn(&words, &format!("QUESTION-{number}"));
+        }
+        for _ in 0..rejections {
+            talk.answers.say(refused_as_too_long());
+        }
+        let (status, said) = talk.try_send().await;
+        assert_eq!(status, 200, "{said}");
+        let text = all_text(talk.upstream.requests().last().unwrap());
+        let stays = |number: usize| text.contains(&format!("ANSWER-{number} "));
+        assert!(!stays(1), "{text}");
+        // Half of eight turns, or half of that half.
+        assert!(stays(7) && (stays(5) || rejections == 2), "{text}");
+    }
 }

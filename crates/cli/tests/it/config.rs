@@ -122,65 +122,6 @@ fn project_file_is_created_once_and_found_from_subfolders() {
     );
 }
 
-/// What a command shows of all settings, for scripts, in `folder`.
-fn values(home: &Home, folder: &std::path::Path, args: &[&str]) -> Vec<(String, Value)> {
-    let mut command = home.command();
-    let all = [&["config", "show", "--json"], args].concat();
-    let done = crate::run::finish(command.args(all).current_dir(folder), b"");
-    assert_eq!(done.code, 0, "{}", done.stderr);
-    let lines = done.stdout.lines();
-    let lines = lines.map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let pair = |line: Value| (line["key"].to_string(), line["value"].clone());
-    lines.map(pair).collect()
-}
-
-#[test]
-fn init_from_a_design_matches_its_preset() {
-    for (system, preset) in [
-        ("codelia", "refs"),
-        ("agenticloop", "checkpoint"),
-        ("ai", "archive"),
-        ("micro-x", "retention"),
-        ("retention", "retention"),
-    ] {
-        let home = Home::new();
-        let folder = home.path().join("project");
-        std::fs::create_dir(&folder).unwrap();
-        let mut command = home.command();
-        let init = command.args(["config", "init", "--from", system]);
-        let done = crate::run::finish(init.current_dir(&folder), b"");
-        assert_eq!(done.code, 0, "{}", done.stderr);
-        let elsewhere = tempfile::tempdir().unwrap();
-        let set = format!("preset={preset}");
-        let of_preset = values(&home, elsewhere.path(), &["--set", &set]);
-        assert_eq!(values(&home, &folder, &[]), of_preset, "{system}");
-    }
-    let home = Home::new();
-    let done = home.run(&["config", "init", "--from", "nobody"]);
-    assert_eq!(done.code, 2);
-    assert!(done.stderr.contains("'nobody'"), "{}", done.stderr);
-    assert!(done.stderr.contains("picoclaw"), "{}", done.stderr);
-}
-
-#[test]
-fn environment_of_a_design_is_shown_as_the_source() {
-    let home = Home::new();
-    let mut command = home.command();
-    command.env("INPUT_TOKEN_BUDGET", "0").args([
-        "config",
-        "show",
-        "input_budget",
-        "--set",
-        "preset=retention",
-    ]);
-    let done = crate::run::finish(&mut command, b"");
-    assert!(
-        done.stdout.contains("INPUT_TOKEN_BUDGET"),
-        "{}",
-        done.stdout
-    );
-}
-
 #[test]
 fn schema_is_valid_json() {
     let home = Home::new();

@@ -175,7 +175,7 @@ pub fn incoming_view(
         Some(reference) => reference,
         None => cut_to_shape(views, incoming, room, call, &pays)?,
     };
-    Some(shown_as(incoming.output, shown))
+    shown_as(incoming.output, shown)
 }
 
 /// Cuts an output to its shape; none if that shortens nothing.

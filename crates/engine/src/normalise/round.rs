@@ -6,6 +6,7 @@ use trimtab_model::{CALLER, Call, Dialect, Message, MessageKind, Output, Part, R
 use super::emit::Emitter;
 use super::rules::{is_refused_blank, refused_reasoning};
 use super::{ABORTED, ARCHIVED, EntryChange, MessageSource, OpenCallRepair, RepairKind, Slot};
+use crate::observation::{is_shorter, plain_text};
 
 /// How a call of a round is answered.
 enum CallReply {
@@ -16,7 +17,7 @@ enum CallReply {
     /// By an output at a place where the dialect does not find it.
     Moved(PartPosition),
     /// By an output that is hidden from the model.
-    Hidden,
+    Hidden(PartPosition),
     /// It has no output.
     Missing,
 }
@@ -121,7 +122,7 @@ impl<'a> Emitter<'a> {
             };
             let slot = self.slots.get(place.message);
             if !slot.is_some_and(|slot| slot.message.agent_visible()) {
-                CallReply::Hidden
+                CallReply::Hidden(place)
             } else if (start + 1..=start + in_place).contains(&place.message) {
                 CallReply::InPlace
             } else if all_stay && stays(output) {
@@ -190,7 +191,7 @@ impl<'a> Emitter<'a> {
     ) {
         for ((call, reply), id) in calls.iter().zip(replies).zip(ids) {
             // A stripped call has no id, and needs no output.
-            let (Some(id), Some(text)) = (id, made_text(reply)) else {
+            let (Some(id), Some(text)) = (id, self.made_text(reply)) else {
                 continue;
             };
             let mut output = Output::new(id.clone(), text);
@@ -258,12 +259,20 @@ impl<'a> Emitter<'a> {
         self.push(slot.source, message, EntryChange::Changed);
         self.repair(slot.source, RepairKind::OutputMoved);
     }
-}
 
-fn made_text(reply: &CallReply) -> Option<&'static str> {
-    match reply {
-        CallReply::Missing => Some(ABORTED),
-        CallReply::Hidden => Some(ARCHIVED),
-        CallReply::InPlace | CallReply::Later(_) | CallReply::Moved(_) => None,
+    /// The text of an output that is made for a call.
+    fn made_text(&self, reply: &CallReply) -> Option<&'a str> {
+        match reply {
+            CallReply::Missing => Some(ABORTED),
+            CallReply::Hidden(place) => {
+                let slot = self.slots.get(place.message);
+                let part = slot.and_then(|slot| slot.message.parts.get(place.part));
+                let text = part.and_then(Part::as_output).and_then(plain_text);
+                // No output is shown longer than it came.
+                let is_short = |text: &&str| !is_shorter(ARCHIVED, text);
+                Some(text.filter(is_short).unwrap_or(ARCHIVED))
+            }
+            CallReply::InPlace | CallReply::Later(_) | CallReply::Moved(_) => None,
+        }
     }
 }

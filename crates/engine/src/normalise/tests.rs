@@ -223,7 +223,8 @@ fn an_archived_output_leaves_a_stub() {
     let log = [
         Message::user("q"),
         calls(&["a", "b"]),
-        hidden(Message::output("a", "old")).with_kind(MessageKind::ToolResultArchived),
+        hidden(Message::output("a", "an old output of some length"))
+            .with_kind(MessageKind::ToolResultArchived),
         Message::output("b", "new"),
     ];
     let expected = [

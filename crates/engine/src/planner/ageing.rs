@@ -117,7 +117,7 @@ fn prefixes(conversation: &ConversationState<'_>) -> Option<PlanStep> {
         return None;
     }
     // The design uses the reported figure, so nothing happens before the first answer.
-    let (used, budget) = (conversation.call.usage?.0.prompt(), prefix.input_budget);
+    let (used, budget) = (conversation.call.usage?.usage.prompt(), prefix.input_budget);
     let keep = PrefixCut {
         chars: prefix.chars,
     };

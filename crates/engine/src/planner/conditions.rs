@@ -112,6 +112,21 @@ impl<'a> ConversationState<'a> {
         self.call.prompt_tokens(&self.window.measures().total())
     }
 
+    /// The same by the estimate of the policy.
+    pub(super) fn prompt_by_policy(&self) -> u64 {
+        self.tokens_by_policy(&self.window.measures().total())
+    }
+
+    /// Our own estimate continues from the reported usage. The designs count everything with their
+    /// heuristic.
+    fn tokens_by_policy(&self, messages: &Measure) -> u64 {
+        let (estimate, call) = (self.policy.estimate, self.call);
+        match estimate.tools(&call.tool_definitions) {
+            None => call.prompt_tokens(messages),
+            Some(tools) => estimate.tokens(messages, call.tokens).saturating_add(tools),
+        }
+    }
+
     /// The tokens by which the window and its answer exceed the model's window; none if they fit,
     /// or if the window is unknown.
     pub fn excess(&self) -> Option<u64> {
@@ -132,11 +147,13 @@ impl<'a> ConversationState<'a> {
         bytes.saturating_sub(self.call.bytes.unwrap_or(u64::MAX))
     }
 
-    /// The inputs of the policy's triggers.
+    /// The inputs of the policy's triggers. They count the newest answer, whether the log has it
+    /// yet or not.
     pub fn trigger_inputs(&self) -> TriggerInputs {
         let (policy, call) = (self.policy, self.call);
         let measures = self.window.measures();
         let by = |measure: &Measure| policy.estimate.tokens(measure, call.tokens);
+        let coming = call.coming_answer.unwrap_or_default();
         // A summary in the system prompt is not a message, and the designs that put it there do not
         // count it.
         let in_system = matches!(policy.compaction.placement, SummaryPlacement::System { .. });
@@ -145,30 +162,38 @@ impl<'a> ConversationState<'a> {
         } else {
             measures.log + measures.summary
         };
-        let log = log - measures.ignored;
-        let total = measures.total();
-        // Our own estimate continues from the reported usage. The designs count everything with
-        // their heuristic.
-        let prompt = match policy.estimate {
-            EstimateBy::Ours => call.prompt_tokens(&total),
-            _ => by(&total).saturating_add(call.tools),
-        };
-        // The design `archive` continues from the last usage.
+        let log = log - measures.ignored + coming;
+        let total = measures.total() + coming;
+        // The design `archive` continues from the last usage, which includes the answer.
         let log_tokens = match (&call.usage, policy.estimate) {
-            (Some((usage, then)), EstimateBy::Archive) => {
-                let since = by(&total).saturating_sub(by(then));
-                usage.total().saturating_add(since)
+            (Some(reported), EstimateBy::Archive) => {
+                // Of the difference, because the design rounds up for each message.
+                let since = by(&(total - reported.window - reported.answer));
+                reported.usage.total().saturating_add(since)
             }
             _ => by(&log),
         };
         TriggerInputs {
             window: call.window,
-            usage: call.usage.map(|(usage, _)| usage),
+            usage: call.usage.map(|reported| reported.usage),
             log_tokens,
-            call_tokens: prompt.saturating_add(call.answer_reserve()),
-            messages: self.window.spoken() as u64,
+            call_tokens: self
+                .tokens_by_policy(&total)
+                .saturating_add(call.answer_reserve()),
+            messages: self.window.spoken() as u64 + u64::from(call.coming_answer.is_some()),
         }
     }
+}
+
+/// The usage that was reported for a call, and what it is about.
+#[derive(Clone, Copy, Debug)]
+pub struct ReportedUsage {
+    /// The usage.
+    pub usage: Usage,
+    /// The window of the call.
+    pub window: Measure,
+    /// Its answer, as soon as it is known.
+    pub answer: Measure,
 }
 
 /// What is known about the call besides the conversation.
@@ -182,14 +207,18 @@ pub struct CallConditions<'a> {
     pub bytes: Option<u64>,
     /// The tokens of the tool definitions.
     pub tools: u64,
+    /// Their measure, for designs that count them in a way of their own.
+    pub tool_definitions: Measure,
     /// The cost of the first ref in a window: the definitions of the retrieval tools, if they are
     /// offered with it. 0 if the window already has a ref.
     pub first_ref: u64,
     /// True if the model has the retrieval tools, so that every removal names the call that
     /// retrieves it. Otherwise only the presets' own texts name refs.
     pub can_retrieve: bool,
-    /// The last reported usage with the measure of its window, unless an edit made it out of date.
-    pub usage: Option<(Usage, Measure)>,
+    /// The last reported usage, unless an edit made it out of date.
+    pub usage: Option<ReportedUsage>,
+    /// The newest answer, if it is not in the log yet: a client brings it with its next request.
+    pub coming_answer: Option<Measure>,
     /// Our estimate, calibrated for this model.
     pub tokens: &'a dyn Fn(&Measure) -> u64,
     /// True if the provider's prompt cache has nothing for the next call.
@@ -211,9 +240,11 @@ impl<'a> CallConditions<'a> {
             max_output: None,
             bytes: None,
             tools: 0,
+            tool_definitions: Measure::default(),
             first_ref: 0,
             can_retrieve: false,
             usage: None,
+            coming_answer: None,
             tokens,
             cold: false,
             in_bound_loop: false,
@@ -253,11 +284,11 @@ impl<'a> CallConditions<'a> {
     pub fn prompt_tokens(&self, measure: &Measure) -> u64 {
         let estimate = (self.tokens)(measure);
         match &self.usage {
-            Some((usage, then)) => {
+            Some(ReportedUsage { usage, window, .. }) => {
                 // The reported figure already contains the tool definitions, so `tools` is not
                 // added here.
-                let since = estimate.saturating_sub((self.tokens)(then));
-                let by_bytes = request_quarter(measure).saturating_sub(request_quarter(then));
+                let since = estimate.saturating_sub((self.tokens)(window));
+                let by_bytes = request_quarter(measure).saturating_sub(request_quarter(window));
                 usage.prompt().saturating_add(since.max(by_bytes))
             }
             None => self.weigh(measure).saturating_add(self.tools),

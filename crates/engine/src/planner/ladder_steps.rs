@@ -107,7 +107,7 @@ fn shorter_outputs(conversation: &ConversationState<'_>, first: usize, excess: u
         if bytes > level {
             let at = slot.source.position();
             let output = shorter_view(conversation, at, part, &shown, level);
-            edits.push(show(&slot.message, at, part, output));
+            edits.extend(output.map(|output| show(&slot.message, at, part, output)));
         }
     }
     edits
@@ -120,7 +120,7 @@ fn shorter_view(
     part: usize,
     shown: &Output,
     bytes: usize,
-) -> Output {
+) -> Option<Output> {
     // Cut the original. A view of a view would count the lines of the first view, not those of the
     // output.
     let came = conversation.log.get(at).map(|message| outputs_of(message));

@@ -34,7 +34,7 @@ mod survivors;
 mod timing;
 
 pub use ageing::{AgeingMethod, ArchivedOutputs, age, ageing_methods};
-pub use conditions::{CallConditions, ConversationState, conservative_tokens};
+pub use conditions::{CallConditions, ConversationState, ReportedUsage, conservative_tokens};
 pub use draft::{CompactionDraft, CompactionRequest, EstimateTokens, FinishedCompaction, draft};
 pub use ladder::{Ladder, Misfit, NextStep};
 pub use media::MediaPlace;

@@ -16,6 +16,9 @@ const UNKNOWN_EXCESS_PERCENT: [u64; 2] = [20, 50];
 /// counts differ.
 const MARGIN_PERCENT: u64 = 2;
 
+/// If fewer tokens than this would fit, a rejection says nothing about the window.
+const LEAST_REFUSED: u64 = 4_096;
+
 /// What a provider says about a window that it rejected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overflow {
@@ -60,6 +63,20 @@ impl Overflow {
         let tokens = |slot: &Slot| conversation.call.weigh(&Measure::of(&slot.message));
         let new: u64 = newest.filter(is_new).map(tokens).sum();
         new > conversation.prompt_tokens() / 2
+    }
+
+    /// The window to assume if the error names no figure, although the window seemed to fit: a prompt
+    /// that is a tenth smaller fits it beside the answer's reserve.
+    pub fn assumed_window(&self, conversation: &ConversationState<'_>) -> Option<u64> {
+        let is_unexpected = conversation.excess().is_none();
+        // A design with another estimate must not find that what is assumed to fit is too large.
+        let refused = conversation
+            .prompt_tokens()
+            .max(conversation.prompt_by_policy());
+        let fits = refused - refused / 10;
+        // The reserve takes half of a window at most.
+        let window = fits.saturating_add(conversation.call.answer_reserve().min(fits));
+        (is_unexpected && fits >= LEAST_REFUSED).then_some(window)
     }
 
     /// The number of tokens to remove so that the window fits its limit with the answer, by our

@@ -12,6 +12,7 @@ use crate::budget::percent;
 use crate::compaction::keep_rules::{KeepRule, KeptMessages, kept_messages};
 use crate::log::Log;
 use crate::normalise::{MessageSource, Slot};
+use crate::observation::outputs_of;
 use crate::plan::PlanReason;
 use crate::policy::{CompactionPolicy, Strategy};
 use crate::removal::{SafeCuts, with_counterparts};
@@ -81,7 +82,7 @@ pub(super) fn survivors(
     let mut chosen = kept_messages(&slots, &rules, weigh);
     keep_awaited_calls(&slots, &mut chosen);
     keep_newest_question(&slots, &rules, &mut chosen);
-    keep_open_observation(&slots, &mut chosen);
+    keep_unread(conversation, &slots, &mut chosen);
     // A user who asks for a number of turns gets all of them, unless the window would then not
     // fit.
     if request.keep_turns.is_none() || request.excess > 0 {
@@ -192,28 +193,42 @@ fn keep_awaited_calls(slots: &[Slot], kept: &mut KeptMessages) {
     });
     let awaited = newest.find(|round| round.calls.iter().any(|call| call.output.is_none()));
     let awaited = awaited.map(|round| round.start);
-    for at in with_counterparts(slots, awaited) {
-        if !kept.before_summary.contains(&at) && !kept.after_summary.contains(&at) {
-            insert_in_order(&mut kept.after_summary, at);
+    let mut awaited = with_counterparts(slots, awaited);
+    awaited.retain(|at| !kept.before_summary.contains(at));
+    keep_behind(kept, awaited);
+}
+
+/// Keeps the outputs behind the newest answer that no model has read yet, with their rounds. The
+/// model asked for them.
+fn keep_unread(conversation: &ConversationState<'_>, slots: &[Slot], kept: &mut KeptMessages) {
+    let newest_first = slots.iter().enumerate().rev();
+    let behind = newest_first.take_while(|(_, slot)| slot.message.role != Role::Assistant);
+    let is_unread = |at: usize, slot: &Slot| {
+        let position = slot.source.in_log();
+        // Whatever was sent, nothing has followed an output at the end.
+        let is_new = position.is_some_and(|position| position >= conversation.sent);
+        (is_new || at + 1 == slots.len()) && outputs_of(&slot.message).next().is_some()
+    };
+    let unread = behind.filter(|(at, slot)| is_unread(*at, slot));
+    let unread: Vec<usize> = unread.map(|(at, _)| at).collect();
+    if !unread.is_empty() {
+        keep_behind(kept, with_counterparts(slots, unread));
+    }
+}
+
+/// Keeps messages after the summary, each before the first one that came later.
+fn keep_behind(kept: &mut KeptMessages, messages: impl IntoIterator<Item = usize>) {
+    let behind = &mut kept.after_summary;
+    for at in messages {
+        if !behind.contains(&at) {
+            let place = behind.iter().position(|other| *other > at);
+            behind.insert(place.unwrap_or(behind.len()), at);
         }
     }
 }
 
-/// Keeps an observation at the end in every case. The model asked for it and has not seen it yet,
-/// as it has not seen the output of an open call.
-fn keep_open_observation(slots: &[Slot], kept: &mut KeptMessages) {
-    let is_observation = |slot: &Slot| slot.message.meta.kind == Some(MessageKind::Observation);
-    if !slots.last().is_some_and(is_observation) {
-        return;
-    }
-    let newest = slots.len() - 1;
-    if !kept.after_summary.contains(&newest) {
-        kept.after_summary.push(newest);
-    }
-}
-
-/// Keeps the newest user message in every case: after the summary, unless the policy keeps nothing
-/// recent and has all user messages before it.
+/// Keeps the newest user message in every case: after the summary, with its answer, unless the
+/// policy keeps nothing recent and has all user messages before it.
 fn keep_newest_question(slots: &[Slot], rules: &[KeepRule], kept: &mut KeptMessages) {
     let Some(newest) = slots.iter().rposition(|slot| slot.message.is_real_user()) else {
         return;
@@ -226,13 +241,14 @@ fn keep_newest_question(slots: &[Slot], rules: &[KeepRule], kept: &mut KeptMessa
     // Removed from the other places, so that it is sent once.
     kept.before_summary.remove(&newest);
     kept.shortened.remove(&newest);
-    insert_in_order(&mut kept.after_summary, newest);
-}
-
-/// Inserts a slot before the first one that came later.
-fn insert_in_order(slots: &mut Vec<usize>, at: usize) {
-    let place = slots.iter().position(|other| *other > at);
-    slots.insert(place.unwrap_or(slots.len()), at);
+    keep_behind(kept, [newest]);
+    let last = slots.last().map(|slot| &slot.message);
+    let is_answered = |last: &Arc<Message>| last.role == Role::Assistant && !last.has_calls();
+    keep_behind(
+        kept,
+        last.filter(|last| is_answered(last))
+            .map(|_| slots.len() - 1),
+    );
 }
 
 /// Keeps the task in every case, at its place before the summary.

@@ -30,7 +30,6 @@ type RangedFigure = fn(&Policy) -> Option<u64>;
 const RANGES: &[(&str, RangedFigure, RangeInclusive<u64>)] = &[
     ("views.default.head_percent", head_percent, 0..=100),
     ("ageing.placeholder.budget.window_percent", |policy| Some(policy.ageing.placeholder.budget.window_percent), 1..=100),
-    ("ageing.prefix.chars", |policy| policy.ageing.prefix.enabled.then_some(policy.ageing.prefix.chars as u64), 1..=u64::MAX),
     ("ageing.cards.economy", |policy| policy.ageing.cards.enabled.then_some(policy.ageing.cards.economy), 1..=20),
     ("ageing.cards.high_percent", |policy| policy.ageing.cards.enabled.then_some(policy.ageing.cards.high_percent), 1..=100),
     ("ageing.archive.cutoff", |policy| policy.ageing.archive.enabled.then_some(policy.ageing.archive.cutoff as u64), 1..=u64::MAX),

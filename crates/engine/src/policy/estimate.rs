@@ -39,6 +39,11 @@ impl EstimateBy {
             .map_or_else(|| ours(measure), |design| design.sizes(measure.sizes()))
     }
 
+    /// The tokens of tool definitions; none for our own estimate.
+    pub fn tools(self, tools: &Measure) -> Option<u64> {
+        self.heuristic().map(|design| design.tools(tools.sizes()))
+    }
+
     /// The tokens of a text alone.
     pub fn text(self, text: &str) -> u64 {
         self.heuristic().map_or_else(

@@ -11,8 +11,7 @@ use crate::observation::{plain_text, shown_as};
 /// The outputs to cut to `keep` after a call that used `input_tokens`, if that exceeds `budget`:
 /// all but the newest batch, each once. A budget of 0 disables it.
 ///
-/// Only outputs that are one plain text are cut, including errors. In this design, a view may be a
-/// few chars longer than an output that was only just too long.
+/// Only outputs that are one plain text are cut, including errors.
 ///
 /// With `can_retrieve`, each view names the call that retrieves the rest.
 pub fn retain_in<M: Borrow<Message>>(
@@ -33,14 +32,10 @@ pub fn retain_in<M: Borrow<Message>>(
         let Cow::Owned(text) = keep.view(whole, line.as_deref()) else {
             return None;
         };
-        // The line that names the call may be longer than the omitted rest.
-        if line.is_some() && text.len() >= whole.len() {
-            return None;
-        }
         Some(ViewChange {
             message: place.message,
             part: place.part,
-            output: shown_as(&output, text),
+            output: shown_as(&output, text)?,
         })
     });
     cut.collect()

@@ -8,7 +8,7 @@ use trimtab_model::{Message, Output};
 
 use super::{ViewChange, WindowOutputs, placeholder};
 use crate::budget::percent;
-use crate::observation::shown_as;
+use crate::observation::{is_shorter, shown_as};
 
 /// The limit of all outputs of a window together, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,7 +93,7 @@ impl<M: Borrow<Message>> WindowOutputs<'_, M> {
             Some(ViewChange {
                 message: position.message,
                 part: position.part,
-                output: shown_as(&output, placeholder),
+                output: shown_as(&output, placeholder)?,
             })
         };
         chosen.into_iter().filter_map(change).collect()
@@ -125,6 +125,9 @@ pub(super) fn saving(output: &Output, text: &str) -> u64 {
         return 0;
     }
     let placeholder = placeholder::plain(output.stored.as_ref());
+    if !is_shorter(&placeholder, text) {
+        return 0;
+    }
     estimate(text).saturating_sub(estimate(&placeholder))
 }
 

@@ -1,7 +1,5 @@
 //! The token heuristics of the five designs, as data.
 
-use serde_json::Value;
-
 use super::size::{Length, MessageSizes};
 use crate::Message;
 
@@ -191,22 +189,11 @@ impl Heuristic {
         }
     }
 
-    /// The tokens of the tool definitions: name, description and the JSON of the parameters,
-    /// converted once for all tools. Accepts the definitions of all three dialects.
-    pub fn tools<'a>(&self, tools: impl IntoIterator<Item = &'a Value>) -> u64 {
-        let length = |value: &Value| match value {
-            Value::Null => 0,
-            Value::String(text) => units(Length::of(text), self.unit),
-            // The length of compact JSON does not depend on the order of its keys.
-            schema => units(Length::of(&schema.to_string()), self.unit),
-        };
-        let tool_units = tools.into_iter().map(|tool| {
-            length(field(tool, "name"))
-                + length(field(tool, "description"))
-                + length(parameters(tool))
-                + u64::from(self.per_tool)
-        });
-        self.convert(tool_units.sum())
+    /// The tokens of tool definitions with these sizes: name, description and the JSON of the
+    /// parameters, converted once for all tools.
+    pub fn tools(&self, sizes: &MessageSizes) -> u64 {
+        let around = u64::from(self.per_tool) * u64::from(sizes.tools);
+        self.convert(units(sizes.tool_fields, self.unit) + around)
     }
 
     fn convert(&self, units: u64) -> u64 {
@@ -238,21 +225,6 @@ fn units(length: Length, unit: LengthUnit) -> u64 {
         LengthUnit::Bytes => length.bytes,
         LengthUnit::Chars => length.chars,
     })
-}
-
-/// A field of a tool definition, which is one level deeper in Chat Completions.
-fn field<'a>(tool: &'a Value, name: &str) -> &'a Value {
-    let outer = tool.get(name);
-    outer
-        .or_else(|| tool.get("function")?.get(name))
-        .unwrap_or(&Value::Null)
-}
-
-fn parameters(tool: &Value) -> &Value {
-    match field(tool, "parameters") {
-        Value::Null => field(tool, "input_schema"),
-        schema => schema,
-    }
 }
 
 #[cfg(test)]

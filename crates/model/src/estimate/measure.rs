@@ -82,7 +82,14 @@ impl Measure {
         measure
     }
 
-    /// Measures a text that is not a message, such as the JSON of the tool definitions.
+    /// Measures the JSON of tool definitions: a list, or one definition.
+    pub fn of_tools(json: &str) -> Self {
+        let mut measure = Self::of_text(json);
+        measure.sizes.add_tools(json);
+        measure
+    }
+
+    /// Measures a text that is not a message.
     pub fn of_text(text: &str) -> Self {
         let mut measure = Self::of_length(text);
         measure.add_text(text);

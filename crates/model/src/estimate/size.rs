@@ -3,6 +3,7 @@
 use std::ops::{AddAssign, SubAssign};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{Call, Media, Message, Opaque, Part, part, work};
 
@@ -42,6 +43,10 @@ pub struct MessageSizes {
     pub media: u32,
     /// Number of messages.
     pub messages: u32,
+    /// Names, descriptions and schemas of tool definitions.
+    pub tool_fields: Length,
+    /// Number of tool definitions.
+    pub tools: u32,
 }
 
 /// A countable item of a message.
@@ -112,6 +117,31 @@ impl MessageSizes {
         // not see.
         sizes.tags = tags(parts);
         sizes
+    }
+
+    /// Adds the JSON of tool definitions of any dialect: a list, or one definition.
+    pub(super) fn add_tools(&mut self, json: &str) {
+        let tools = serde_json::from_str(json).unwrap_or(Value::Null);
+        let tools = match tools {
+            Value::Array(tools) => tools,
+            tool => vec![tool],
+        };
+        work::step(tools.len());
+        for tool in tools.iter().filter(|tool| tool.is_object()) {
+            self.tools = self.tools.saturating_add(1);
+            for value in [
+                field(tool, "name"),
+                field(tool, "description"),
+                schema(tool),
+            ] {
+                self.tool_fields += match value {
+                    Value::Null => Length::default(),
+                    Value::String(text) => Length::of(text),
+                    // The length of compact JSON does not depend on the order of its keys.
+                    schema => Length::of(&schema.to_string()),
+                };
+            }
+        }
     }
 
     pub(super) fn add_item(&mut self, item: &MeasuredItem<'_>) {
@@ -191,6 +221,8 @@ impl MessageSizes {
         self.outputs = number(self.outputs, other.outputs);
         self.media = number(self.media, other.media);
         self.messages = number(self.messages, other.messages);
+        lengths(&mut self.tool_fields, other.tool_fields);
+        self.tools = number(self.tools, other.tools);
     }
 }
 
@@ -203,6 +235,21 @@ impl AddAssign for MessageSizes {
 impl SubAssign for MessageSizes {
     fn sub_assign(&mut self, other: Self) {
         self.combine(&other, Length::sub_assign, u32::saturating_sub);
+    }
+}
+
+/// A field of a tool definition, which is one level deeper in Chat Completions.
+fn field<'a>(tool: &'a Value, name: &str) -> &'a Value {
+    let outer = tool.get(name);
+    outer
+        .or_else(|| tool.get("function")?.get(name))
+        .unwrap_or(&Value::Null)
+}
+
+fn schema(tool: &Value) -> &Value {
+    match field(tool, "parameters") {
+        Value::Null => field(tool, "input_schema"),
+        schema => schema,
     }
 }
 

@@ -4,13 +4,14 @@
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, Usage};
 use trimtab_wire::sse::{StreamEvent, StreamWatcher};
 
 use crate::records::observed_body::AnswerWatch;
 use crate::records::record::Record;
 use trimtab_wire::answer;
-use trimtab_wire::answer::LONGEST_ANSWER;
+use trimtab_wire::answer::{LONGEST_ANSWER, WholeAnswer};
 
 /// Reads usage and calls from an answer.
 pub(crate) struct UsageWatch {
@@ -27,14 +28,19 @@ pub(crate) struct UsageWatch {
 pub(crate) struct ObservedAnswer {
     /// The reported usage.
     pub(crate) usage: Option<Usage>,
-    pub(crate) calls: ObservedCalls,
+    pub(crate) content: ObservedContent,
     /// True if the answer ended by itself.
     pub(crate) is_complete: bool,
 }
 
 #[derive(Debug)]
-pub(crate) enum ObservedCalls {
-    Known(bool),
+pub(crate) enum ObservedContent {
+    /// Nothing could be read.
+    Unknown,
+    Known {
+        called: bool,
+        said: Measure,
+    },
     /// To be read from a complete answer later, when nobody waits.
     In(Dialect, Bytes),
 }
@@ -42,9 +48,22 @@ pub(crate) enum ObservedCalls {
 impl ObservedAnswer {
     /// True if the model called a tool.
     pub(crate) fn has_calls(&self) -> bool {
-        match &self.calls {
-            ObservedCalls::Known(called) => *called,
-            ObservedCalls::In(dialect, body) => answer::calls_a_tool(*dialect, body),
+        match &self.content {
+            ObservedContent::Unknown => false,
+            ObservedContent::Known { called, .. } => *called,
+            ObservedContent::In(dialect, body) => answer::calls_a_tool(*dialect, body),
+        }
+    }
+
+    /// The measure of its text, if it could be read.
+    pub(crate) fn said(&self) -> Option<Measure> {
+        match &self.content {
+            ObservedContent::Unknown => None,
+            ObservedContent::Known { said, .. } => Some(*said),
+            ObservedContent::In(dialect, body) => {
+                let answer = WholeAnswer::read(*dialect, body)?;
+                Some(answer.said())
+            }
         }
     }
 }
@@ -97,21 +116,22 @@ impl UsageWatch {
         matches!(&self.form, WatchedForm::Stream(watcher) if watcher.is_ended())
     }
 
-    fn seen(&mut self) -> (Option<Usage>, ObservedCalls) {
+    fn seen(&mut self) -> (Option<Usage>, ObservedContent) {
         match &mut self.form {
-            WatchedForm::None => (None, ObservedCalls::Known(false)),
+            WatchedForm::None => (None, ObservedContent::Unknown),
             WatchedForm::Stream(watcher) => {
                 let called = &mut self.called;
                 watcher.finish(|event| *called |= matches!(event, StreamEvent::Call));
-                (
-                    if_reported(watcher.usage()),
-                    ObservedCalls::Known(self.called),
-                )
+                let content = ObservedContent::Known {
+                    called: self.called,
+                    said: watcher.said(),
+                };
+                (if_reported(watcher.usage()), content)
             }
             WatchedForm::Whole(body) => {
                 let (dialect, body) = (self.dialect, Bytes::from(std::mem::take(body)));
                 let usage = answer::usage_in(dialect, &body).and_then(if_reported);
-                (usage, ObservedCalls::In(dialect, body))
+                (usage, ObservedContent::In(dialect, body))
             }
         }
     }
@@ -136,7 +156,7 @@ impl AnswerWatch for UsageWatch {
     }
 
     fn end(&mut self, whole: bool, record: &mut Record) {
-        let (usage, calls) = self.seen();
+        let (usage, content) = self.seen();
         // Clients often close the connection as soon as they have the last event, so an ended
         // stream counts as complete.
         let whole = whole || self.is_ended();
@@ -146,7 +166,7 @@ impl AnswerWatch for UsageWatch {
         if let Some(then) = self.on_end.take() {
             then(ObservedAnswer {
                 usage,
-                calls,
+                content,
                 is_complete: whole,
             });
         }

@@ -132,7 +132,7 @@ impl OfferedTools {
             .map(|tool| RawJson::of(&tool.in_dialect(dialect)))
             .collect();
         let measures = definitions.iter();
-        let measure = measures.map(|json| Measure::of_text(json.as_str())).sum();
+        let measure = measures.map(|json| Measure::of_tools(json.as_str())).sum();
         Self {
             definitions,
             measure,

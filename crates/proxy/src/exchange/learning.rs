@@ -49,6 +49,13 @@ fn learn_from(managed: &Arc<ManagedRequest>, window: u64, observed: &ObservedAns
                 learned |= models.keep_calibration(managed.model_key(), calibration);
             }
         }
+        // The client brings the answer with its next request, but it counts from now on.
+        if let Some(said) = observed
+            .said()
+            .filter(|_| branch.session().windows() == window)
+        {
+            branch.session().answer_comes(said);
+        }
         // An answer without calls ends the turn.
         let moments: &[Moment] = if observed.has_calls() {
             &[Moment::AfterAnswer]

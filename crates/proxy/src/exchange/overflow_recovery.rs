@@ -13,8 +13,6 @@ use crate::conversation::branch::LEAST_ANSWER;
 use crate::conversation::retrieval_tools;
 use crate::resources::deadline;
 
-/// A rejection of fewer tokens than this says nothing about the window.
-const LEAST_REFUSED: u64 = 4_096;
 impl Exchange {
     /// Makes the request smaller. False if nothing helps.
     pub(super) async fn recover(&mut self, verdict: OverflowVerdict) -> bool {
@@ -30,6 +28,7 @@ impl Exchange {
         // Of a conversation that the provider keeps, the client sends only the end.
         let is_partial = self.managed.job.partial.is_some() && !self.outgoing.has_new_window;
         let sent = if is_partial { whole.max(sent) } else { sent };
+        let has_no_figure = is_of_window(&verdict) && verdict.sizes.limit.is_none();
         let recovering = deadline::run_within(self.patience(), move || {
             let outgoing = managed.with_body(|branch, scan| {
                 let asked = if ours { asked } else { scan.answer_limit() };
@@ -41,7 +40,9 @@ impl Exchange {
                 }
                 if window.is_some() {
                     // A smaller window has less room for the answer too.
-                    branch.session().set_limits(managed.limits(scan, window));
+                    branch
+                        .session()
+                        .set_limits(managed.limits(scan.answer_limit(), window));
                 }
                 // A copy of the request may have made the window smaller meanwhile. Then another plan
                 // would remove too much.
@@ -51,7 +52,16 @@ impl Exchange {
                         return Ok(Some(outgoing));
                     }
                 }
-                match branch.session().recover(&shrinkable(verdict))? {
+                let outcome = branch.session().recover(&shrinkable(verdict))?;
+                let assumed = branch.session().setup().limits.window;
+                // Without a figure in the error, the session assumes a window.
+                if let Some(assumed) = assumed.filter(|_| has_no_figure)
+                    && Some(assumed) != window
+                    && (managed.job.shared.models).learn_refused(managed.model_key(), assumed)
+                {
+                    write_down(&managed);
+                }
+                match outcome {
                     RecoveryOutcome::GiveUp => return Ok(None),
                     RecoveryOutcome::Retry => {}
                     // There is no time to ask a model, so the plan is finished with the
@@ -92,30 +102,16 @@ impl Exchange {
     fn learn(&self, verdict: &OverflowVerdict) -> Option<u64> {
         let managed = Arc::clone(&self.managed);
         let known = managed.model_limits.window;
-        // Only these two speak of the window. Others speak of rates, of bytes or of the answer
-        // alone.
-        if !matches!(
-            verdict.kind,
-            OverflowKind::Prompt | OverflowKind::PromptAndAnswer
-        ) {
+        if !is_of_window(verdict) {
             return known;
         }
         let models = &managed.job.shared.models;
-        // A limit that the error names is a fact. Otherwise only the refused size is known.
-        let (window, is_new) = match verdict.sizes.limit {
-            Some(limit) if limit > LEAST_ANSWER => {
-                (limit, models.learn_window(managed.model_key(), limit))
-            }
-            // No model has so small a window: the number in the error means something else.
-            Some(_) => return known,
-            None => {
-                let refused = self.refused_tokens(verdict);
-                if refused < LEAST_REFUSED {
-                    return known;
-                }
-                (refused, models.learn_refused(managed.model_key(), refused))
-            }
+        // A limit that the error names is a fact. No model has a very small window: the number in
+        // the error then means something else.
+        let Some(window) = verdict.sizes.limit.filter(|limit| *limit > LEAST_ANSWER) else {
+            return known;
         };
+        let is_new = models.learn_window(managed.model_key(), window);
         // An error can show that the window is smaller than we thought, but not that it is larger.
         let known = known.map_or(window, |known| known.min(window));
         if is_new {
@@ -123,18 +119,14 @@ impl Exchange {
         }
         Some(known)
     }
+}
 
-    /// The rejected tokens minus a tenth, because the excess is unknown.
-    fn refused_tokens(&self, verdict: &OverflowVerdict) -> u64 {
-        let answer = self.outgoing.answer.unwrap_or_default();
-        let answer = if verdict.kind == OverflowKind::PromptAndAnswer {
-            answer
-        } else {
-            0
-        };
-        let tokens = self.outgoing.tokens.saturating_add(answer);
-        tokens - tokens / 10
-    }
+/// True if a rejection speaks of the window. Others speak of rates, of bytes or of the answer alone.
+fn is_of_window(verdict: &OverflowVerdict) -> bool {
+    matches!(
+        verdict.kind,
+        OverflowKind::Prompt | OverflowKind::PromptAndAnswer
+    )
 }
 
 /// The room for an answer, if only its reserve was too large.

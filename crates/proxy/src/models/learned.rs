@@ -43,7 +43,7 @@ pub(crate) struct LearnedModel {
     /// The window of a server that truncated a prompt silently.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cut: Option<u64>,
-    /// The smallest prompt that was rejected as too long without naming a limit.
+    /// The smallest window that was assumed because a prompt was rejected without naming a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) refused: Option<u64>,
     /// True if it rejected signed reasoning behind an edit.

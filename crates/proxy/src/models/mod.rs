@@ -107,7 +107,7 @@ impl ModelTable {
         })
     }
 
-    /// Remembers that this many tokens were rejected as too many. True if it is new.
+    /// Remembers the window that is assumed after a rejection without figures. True if it is new.
     pub(crate) fn learn_refused(&self, model_key: ModelKey<'_>, tokens: u64) -> bool {
         self.change(model_key, |learned| {
             let is_less = learned.refused.is_none_or(|known| tokens < known);

@@ -42,18 +42,6 @@ pub enum ConfigError {
         /// The name that was perhaps meant.
         nearest: Option<String>,
     },
-    /// The name belongs to the design of another preset.
-    #[error("{origin}: preset {preset} has no setting {key}")]
-    OtherPreset {
-        /// The name, as given.
-        key: String,
-        /// Its source.
-        origin: SettingSource,
-        /// The current preset.
-        preset: String,
-        /// The presets that have the name, each with the corresponding setting.
-        meant: Vec<(&'static str, &'static str)>,
-    },
     /// The setting cannot have this value.
     #[error("{origin}: {value} is not a valid value of {key}")]
     Value {
@@ -90,13 +78,6 @@ impl ConfigError {
                 Some(nearest) => format!("did you mean {nearest}?"),
                 None => "`trimtab config show` lists every setting".to_owned(),
             }),
-            Self::OtherPreset { meant, .. } => {
-                let meant = meant.iter();
-                let meant: Vec<String> = meant
-                    .map(|(preset, setting)| format!("{setting} is what it sets under {preset}"))
-                    .collect();
-                Some(meant.join("; "))
-            }
             // A flag without `=` is a switch, but perhaps only its value was forgotten.
             Self::Value {
                 key,

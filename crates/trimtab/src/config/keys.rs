@@ -128,7 +128,7 @@ pub const KEYS: &[SettingKey] = &[
     project_key("ageing.placeholder.budget.max", SettingKind::Number, "the upper bound of that share, in tokens"),
     project_key("ageing.prefix.enabled", SettingKind::Switch, "shorten all outputs except the newest batch to their first chars"),
     project_key("ageing.prefix.input_budget", SettingKind::Number, "shorten when the last call had more input tokens than this, cached ones included; 0 for never"),
-    project_key("ageing.prefix.chars", SettingKind::Number, "how many chars are kept"),
+    project_key("ageing.prefix.chars", SettingKind::Number, "how many chars are kept; 0 for none"),
     project_key("ageing.archive.enabled", SettingKind::Switch, "archive the oldest visible outputs and show summaries of them"),
     project_key("ageing.archive.cutoff", SettingKind::Number, "how many outputs stay visible"),
     project_key("ageing.archive.summaries", SettingKind::Choice(&["llm", "heuristic", "off"]), "how archived outputs are summarised: by a model, by a heuristic, or not at all"),

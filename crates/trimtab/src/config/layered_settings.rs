@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use toml::{Table, Value};
 
-use super::design_names;
 use super::keys::{InProject, SettingKey, SettingKind};
 use super::nearest::nearest_name;
 use super::redacted::redact_value;
@@ -26,8 +25,7 @@ impl<'k> KnownKeys<'k> {
 
     fn has_section(&self, name: &str) -> bool {
         let section = format!("{name}.");
-        let own = self.keys.iter().any(|key| key.name.starts_with(&section));
-        own || design_names::has_section(name)
+        self.keys.iter().any(|key| key.name.starts_with(&section))
     }
 
     fn unknown(&self, name: &str, source: &SettingSource) -> ConfigError {
@@ -68,11 +66,6 @@ impl<'k> KnownKeys<'k> {
                     check(key, &name, value, source)?;
                     all.push(SetValue::new(name, value.clone(), source));
                 }
-                // Which design counts depends on the preset, which is known only when all sources
-                // are read.
-                (None, value) if design_names::designs_with_name(&name).next().is_some() => {
-                    all.push(SetValue::of_design(name, value.clone(), source));
-                }
                 (None, Value::Table(inner)) if self.has_section(&name) => {
                     self.flatten(&name, inner, source, all)?;
                 }
@@ -89,11 +82,8 @@ impl<'k> KnownKeys<'k> {
         text: &str,
         source: &SettingSource,
     ) -> Result<SetValue, ConfigError> {
-        let Some(key) = self.find(name) else {
-            let value = design_names::parse_typed(name, text);
-            let value = value.ok_or_else(|| self.unknown(name, source))?;
-            return Ok(SetValue::of_design(name.to_owned(), value, source));
-        };
+        let key = self.find(name);
+        let key = key.ok_or_else(|| self.unknown(name, source))?;
         let kind = if key.name == name {
             key.kind
         } else {
@@ -116,11 +106,6 @@ impl<'k> KnownKeys<'k> {
         let mut refused = Vec::new();
         for set in &mut all {
             let Some(key) = self.find(&set.name) else {
-                // A name of several designs is refused if any of its settings is not for projects.
-                if design_names::designs_with_name(&set.name).any(|one| !one.in_project(self.keys))
-                {
-                    refused.push(set.name.clone());
-                }
                 continue;
             };
             // A project may add to such a list, but not replace the user's entries.
@@ -236,27 +221,16 @@ pub(super) struct SetValue {
     pub(super) source: SettingSource,
     /// True if a list is appended to the existing one instead of replacing it.
     pub(super) appends: bool,
-    /// True if the name is that of a design.
-    pub(super) is_design_name: bool,
 }
 
 impl SetValue {
-    /// A setting under our own name.
+    /// A setting that replaces the existing value.
     pub(super) fn new(name: String, value: Value, source: &SettingSource) -> Self {
         Self {
             name,
             value,
             source: source.clone(),
             appends: false,
-            is_design_name: false,
-        }
-    }
-
-    /// A setting under the name of a design.
-    pub(super) fn of_design(name: String, value: Value, source: &SettingSource) -> Self {
-        Self {
-            is_design_name: true,
-            ..Self::new(name, value, source)
         }
     }
 }

@@ -17,7 +17,6 @@
 //! # Ok::<_, trimtab::config::ConfigError>(())
 //! ```
 
-mod design_names;
 mod error;
 mod files;
 mod inputs;
@@ -40,7 +39,6 @@ use trimtab_engine::policy::{BadSetting, Policy};
 
 use crate::network::Network;
 
-pub use design_names::{DESIGN_NAMES, DesignName, ORIGINAL_SYSTEMS, under_design_names};
 pub use error::ConfigError;
 pub use files::{PROJECT_FILE, config_folder};
 pub use inputs::ConfigInputs;
@@ -50,7 +48,6 @@ pub use schema::{commented, inline, schema};
 pub use source::SettingSource;
 pub use trust::{NotRead, UntrustedFile, read_own_file};
 
-use design_names::{apply_all, apply_environment};
 use layered_settings::{KnownKeys, LayeredSettings};
 use redacted::redact_value;
 use setting_layers::{collect_layers, preset};
@@ -103,16 +100,11 @@ impl Config {
     pub fn load(inputs: &ConfigInputs) -> Result<Self, ConfigError> {
         let keys: Vec<SettingKey> = KEYS.iter().chain(&inputs.more).copied().collect();
         let layers = collect_layers(inputs, &KnownKeys { keys: &keys })?;
-        // The preset must be known first: it is the lowest layer, and decides which names of a
-        // design are valid.
+        // The preset must be known first: it is the lowest layer.
         let preset = preset(&layers)?;
         let mut settings = base(&preset);
         settings.table.extend(inputs.defaults.clone());
-        apply_all(&mut settings, &preset, &layers.files)?;
-        // Our own variables override those of the design.
-        apply_environment(&mut settings, &preset, inputs)?;
-        apply_all(&mut settings, &preset, &layers.environment)?;
-        apply_all(&mut settings, &preset, &layers.flags)?;
+        layers.all().for_each(|set| settings.apply(set));
         let policy = policy(&settings)?;
         // 0 means that the figure is looked up.
         let number = |name: &str| {
@@ -142,10 +134,7 @@ impl Config {
         let keys: Vec<SettingKey> = KEYS.iter().chain(&inputs.more).copied().collect();
         let layers = collect_layers(inputs, &KnownKeys { keys: &keys })?;
         let mut settings = LayeredSettings::of_table(inputs.defaults.clone());
-        let all = layers.files.iter().chain(&layers.environment);
-        for set in all.chain(&layers.flags).filter(|set| !set.is_design_name) {
-            settings.apply(set);
-        }
+        layers.all().for_each(|set| settings.apply(set));
         Ok(settings.get(key).cloned())
     }
 

@@ -17,6 +17,14 @@ pub(super) struct SettingLayers {
     pub(super) flags: Vec<SetValue>,
 }
 
+impl SettingLayers {
+    /// All of them, weaker before stronger.
+    pub(super) fn all(&self) -> impl DoubleEndedIterator<Item = &SetValue> {
+        let files = self.files.iter();
+        files.chain(&self.environment).chain(&self.flags)
+    }
+}
+
 pub(super) fn collect_layers(
     inputs: &ConfigInputs,
     known: &KnownKeys<'_>,
@@ -116,12 +124,7 @@ fn is_misspelt(name: &str, known: &KnownKeys<'_>) -> bool {
 
 /// The preset that the strongest source names.
 pub(super) fn preset(layers: &SettingLayers) -> Result<String, ConfigError> {
-    let all = layers
-        .files
-        .iter()
-        .chain(&layers.environment)
-        .chain(&layers.flags);
-    let named = all.rev().find(|set| set.name == "preset");
+    let named = layers.all().rev().find(|set| set.name == "preset");
     let default = PRESETS.first().map_or("", |preset| preset.name);
     let Some(set) = named else {
         return Ok(default.to_owned());

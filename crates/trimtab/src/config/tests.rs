@@ -1,5 +1,3 @@
-mod design_names;
-
 use std::collections::BTreeSet;
 use std::fs;
 

@@ -157,7 +157,7 @@ fn retrieval_tools(dialect: Dialect) -> Measure {
     let texts = definitions
         .iter()
         .map(|tool| tool.in_dialect(dialect).to_string());
-    texts.map(|text| Measure::of_text(&text)).sum()
+    texts.map(|text| Measure::of_tools(&text)).sum()
 }
 
 /// The text of an event, if it is about the window.

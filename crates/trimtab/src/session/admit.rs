@@ -66,6 +66,8 @@ impl Session {
             self.calls.failed_tool_summaries = 0;
         }
         let message = Arc::new(entry.message);
+        // A client that continues brings the answer, or has dropped it.
+        self.calls.coming_answer = None;
         let at = self.projection.admit_measured(Arc::clone(&message), &texts);
         let edits = edits(at, &message, entry.shown, repeats);
         let plan = Plan::new(PlanReason::Admission, edits);

@@ -36,6 +36,7 @@ impl Session {
         let cliffs = self.cliffs();
         let call = CallConditions {
             usage: self.calls.usage,
+            coming_answer: self.calls.coming_answer,
             ..self.conditions_by(&tokens, &cliffs)
         };
         let uncalibrated = self.conditions_by(&Measure::tokens, &cliffs);
@@ -69,9 +70,11 @@ impl Session {
             max_output: self.calls.lowered_reserve.or(limits.max_output),
             bytes: limits.bytes,
             tools: weigh(&self.setup.tools),
+            tool_definitions: self.setup.tools,
             first_ref: self.first_ref.as_ref().map_or(0, weigh),
             can_retrieve: self.setup.retrieval.is_some(),
             usage: None,
+            coming_answer: None,
             tokens,
             cold: self.calls.cold,
             in_bound_loop: self.setup.bound_reasoning && self.projection.ends_in_signed_loop(),

@@ -4,8 +4,11 @@ use trimtab_engine::compaction::answer::{SummaryEnding, SummaryRefusal};
 use trimtab_engine::compaction::summary_requests::SummaryRequests;
 use trimtab_engine::journal::JournalEntry;
 use trimtab_engine::plan::{Plan, PlanReason};
-use trimtab_engine::planner::{self, CompactionDraft, CompactionRequest, Ladder, PlanStep};
+use trimtab_engine::planner::{
+    self, CompactionDraft, CompactionRequest, ConversationState, Ladder, PlanStep, ReportedUsage,
+};
 use trimtab_engine::policy::Moment;
+use trimtab_engine::trigger::TriggerInputs;
 use trimtab_engine::view::placeholder::refs_named_in;
 use trimtab_model::Usage;
 use trimtab_model::estimate::Measure;
@@ -60,6 +63,11 @@ impl Session {
         let asked =
             self.decide(|conversation| planner::time_to_compact(conversation, moment))??;
         asked.map_or(Ok(None), |asked| self.draft(&asked))
+    }
+
+    /// What the conditions of a compaction are about now.
+    pub fn trigger_inputs(&mut self) -> Result<TriggerInputs, SessionError> {
+        self.decide(|conversation: &ConversationState<'_>| conversation.trigger_inputs())
     }
 
     /// Compacts at a user's request; none if there is nothing to replace.
@@ -221,13 +229,16 @@ impl Session {
 
     /// The size of the window by the last reported usage, to compare with the next one.
     pub(super) fn last_true_tokens(&self) -> Option<u64> {
-        self.calls.usage.as_ref().map(|(usage, _)| usage.prompt())
+        let reported = self.calls.usage.as_ref();
+        reported.map(|reported| reported.usage.prompt())
     }
 
-    /// Learns from the usage reported for the last window that `ready` returned.
+    /// Learns from the usage reported for the last window that `ready` returned. Some servers
+    /// report only zeros, which say nothing.
     pub fn record(&mut self, usage: &Usage) -> Result<(), SessionError> {
         if let Some(window) = self.calls.sent_measure
             && !self.setup.counts_as_we_do
+            && usage.total() > 0
         {
             self.calibrate(usage.prompt(), window);
         }
@@ -237,12 +248,20 @@ impl Session {
     /// The same for a prompt of which the provider may have removed a part: its size does not say
     /// how the model counts.
     pub fn record_of_shortened(&mut self, usage: &Usage) -> Result<(), SessionError> {
-        let Some(window) = self.calls.sent_measure.take() else {
+        let Some(window) = self.calls.sent_measure else {
             return Ok(());
         };
-        self.calls.usage = Some((*usage, window));
         self.calls.recoveries = 0;
         self.calls.lowered_reserve = None;
+        if usage.total() == 0 {
+            return Ok(());
+        }
+        self.calls.sent_measure = None;
+        self.calls.usage = Some(ReportedUsage {
+            usage: *usage,
+            window,
+            answer: Measure::default(),
+        });
         if let Some(before) = self.calls.tokens_before_compaction.take() {
             self.judge(before, usage.prompt())?;
         }
@@ -258,11 +277,11 @@ impl Session {
             // Such an estimate causes an edit of nearly every window. Growth could never correct
             // it, because it is not known across an edit.
             calibration.observe(&whole, prompt);
-        } else if let Some((last, then)) = &self.calls.usage {
+        } else if let Some(last) = &self.calls.usage {
             // An edit clears `usage`, so both windows differ only by what was added. Only then does
             // the growth of the prompt say how the model counts.
-            let grown = prompt.saturating_sub(last.prompt());
-            calibration.observe(&(window - *then), grown);
+            let grown = prompt.saturating_sub(last.usage.prompt());
+            calibration.observe(&(window - last.window), grown);
         }
     }
 

@@ -34,12 +34,12 @@ use trimtab_engine::log::Log;
 use trimtab_engine::normalise::NormaliseOptions;
 use trimtab_engine::observation::ObservationDetector;
 use trimtab_engine::plan::{Plan, PlanReason};
+use trimtab_engine::planner::ReportedUsage;
 use trimtab_engine::policy::Policy;
 use trimtab_engine::trigger::WindowUnknown;
 use trimtab_engine::view::policy::{BadGlob, CompiledViews};
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_engine::window::{InvalidWindow, Projection, Window};
-use trimtab_model::Usage;
 use trimtab_model::estimate::{Calibration, Measure};
 use trimtab_store::{SessionId, Store, Stream};
 
@@ -156,8 +156,10 @@ pub struct Session {
 /// What a process remembers of its calls. A session that is opened again starts without it.
 #[derive(Default)]
 struct CallState {
-    /// The last reported usage, and the measure of its window, until an edit makes it out of date.
-    usage: Option<(Usage, Measure)>,
+    /// The last reported usage, until an edit makes it out of date.
+    usage: Option<ReportedUsage>,
+    /// The newest answer, if it is not in the log yet.
+    coming_answer: Option<Measure>,
     /// The measure of the last window that was returned by `ready`.
     sent_measure: Option<Measure>,
     /// The size of the window before the compaction that the next usage judges.

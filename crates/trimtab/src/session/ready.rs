@@ -97,16 +97,22 @@ impl Session {
         self.sent = self.sent.min(self.sent_before);
         let attempt = self.calls.recoveries;
         // By the old limits: the figures of the error refer to the window that was sent.
-        let (excess, by_new_outputs) = self.decide(|conversation| {
+        let (excess, by_new_outputs, assumed) = self.decide(|conversation| {
             let by_new_outputs = overflow.is_by_new_outputs(conversation);
-            (overflow.excess(conversation, attempt), by_new_outputs)
+            let excess = overflow.excess(conversation, attempt);
+            (
+                excess,
+                by_new_outputs,
+                overflow.assumed_window(conversation),
+            )
         })?;
         // The limits of other errors are in bytes.
         let in_tokens = matches!(
             verdict.kind,
             OverflowKind::Prompt | OverflowKind::PromptAndAnswer
         );
-        if let Some(limit) = sizes.limit.filter(|limit| in_tokens && *limit > 0) {
+        let limit = sizes.limit.filter(|limit| *limit > 0).or(assumed);
+        if let Some(limit) = limit.filter(|_| in_tokens) {
             let known = self.setup.limits.window;
             // `None` is less than any limit, so an unknown window becomes the limit.
             self.setup.limits.window = known.min(Some(limit)).or(Some(limit));
@@ -114,6 +120,7 @@ impl Session {
         // A rejected request gets no answer.
         self.calls.answer_in_flight = AnswerInFlight::Nothing;
         self.calls.usage = None;
+        self.calls.coming_answer = None;
         let over_window = self.decide(|conversation| overflow.excess_over_window(conversation))?;
         let policy = &self.setup.policy;
         let goal = (excess, over_window);

@@ -54,7 +54,7 @@ pub struct Setup {
     pub tiers: Vec<PriceTier>,
     /// How long the provider keeps an unused prompt in its cache, if known.
     pub cache_lifetime: Option<Duration>,
-    /// The measure of the tool definitions: `Measure::of_text` of their JSON.
+    /// The measure of the tool definitions: `Measure::of_tools` of their JSON.
     pub tools: Measure,
     /// What was learned about how this model counts. Keep one per model and pass it on: see
     /// [`Session::calibration`](super::Session::calibration).

@@ -3,6 +3,7 @@
 use trimtab_engine::journal::JournalEntry;
 use trimtab_engine::plan::{Edit, Plan, PlanReason};
 use trimtab_engine::planner::strip_bound_reasoning;
+use trimtab_model::estimate::Measure;
 
 use super::{Session, SessionError, SessionEvent, SessionEventKind};
 
@@ -35,8 +36,30 @@ impl AnswerInFlight {
 }
 
 impl Session {
+    /// Counts the answer to the last window, which is not in the log yet: a client will bring it
+    /// with its next request.
+    pub fn answer_comes(&mut self, answer: Measure) {
+        if self.calls.answer_in_flight != AnswerInFlight::Nothing {
+            self.calls.coming_answer = Some(answer);
+            self.count_answer(answer);
+        }
+    }
+
+    /// The reported usage already includes this answer, unless it is about an earlier window.
+    fn count_answer(&mut self, answer: Measure) {
+        let is_reported = self.calls.sent_measure.is_none();
+        if let Some(reported) = self.calls.usage.as_mut().filter(|_| is_reported) {
+            reported.answer = answer;
+        }
+    }
+
     /// Records the answer at `at`. Reasoning that followed another window is removed.
     pub(super) fn answer_received(&mut self, at: usize) -> Result<(), SessionError> {
+        if self.calls.answer_in_flight != AnswerInFlight::Nothing
+            && let Some(answer) = self.projection.measure(at).copied()
+        {
+            self.count_answer(answer);
+        }
         match std::mem::take(&mut self.calls.answer_in_flight) {
             AnswerInFlight::Stale => self.strip_reasoning(at, PlanReason::Admission),
             AnswerInFlight::Nothing | AnswerInFlight::Answer => Ok(()),

@@ -1,7 +1,9 @@
 //! Reading the cases.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
 use serde_json::Value;
 
 /// One case.
@@ -21,13 +23,35 @@ impl Case {
     }
 }
 
-/// Every case of every JSON file in `folder`, or why it cannot be read.
-pub(crate) fn read_folder(folder: &Path) -> Vec<Result<Case, String>> {
+/// The cases in which ours differs on purpose, each with the reason.
+fn differences(file: &Path) -> Result<BTreeMap<String, String>, String> {
+    #[derive(Deserialize)]
+    struct Difference {
+        name: String,
+        why: String,
+    }
+    let text = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
+    let mut read: BTreeMap<String, Vec<Difference>> =
+        toml::from_str(&text).map_err(|error| error.to_string())?;
+    let cases = read.remove("case").unwrap_or_default().into_iter();
+    Ok(cases.map(|one| (one.name, one.why)).collect())
+}
+
+/// Every case of every JSON file in `folder`, or why it cannot be read. `differs` is the file with
+/// the cases in which ours differs on purpose.
+pub(crate) fn read_folder(folder: &Path, differs: &Path) -> Vec<Result<Case, String>> {
+    let differs = match differences(differs) {
+        Ok(differs) => differs,
+        Err(why) => return vec![Err(format!("cannot read {}: {why}", differs.display()))],
+    };
     let files = match json_files(folder) {
         Ok(files) => files,
         Err(error) => return vec![Err(format!("cannot read {}: {error}", folder.display()))],
     };
-    files.iter().flat_map(|path| read_file(path)).collect()
+    files
+        .iter()
+        .flat_map(|path| read_file(path, &differs))
+        .collect()
 }
 
 fn json_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
@@ -40,7 +64,7 @@ fn json_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn read_file(path: &Path) -> Vec<Result<Case, String>> {
+fn read_file(path: &Path, differs: &BTreeMap<String, String>) -> Vec<Result<Case, String>> {
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string());
     let json = text.and_then(|text| {
         let json: Result<Value, _> = serde_json::from_str(&text);
@@ -53,14 +77,10 @@ fn read_file(path: &Path) -> Vec<Result<Case, String>> {
     let file = path.file_name().unwrap_or_default().to_string_lossy();
     let cases = json.get("cases").unwrap_or(&json).as_array();
     let cases = cases.into_iter().flatten();
-    cases.map(|case| read_case(&file, case)).collect()
+    cases.map(|case| read_case(&file, case, differs)).collect()
 }
 
-/// Cases in which the original keeps less than it should, as `docs/presets.md` says: ours must
-/// differ. Where the summariser fails, it drops the newest question of the user.
-const DIFFERS_ON_PURPOSE: [&str; 1] = ["compact_llm_failure_keeps_first_and_last"];
-
-fn read_case(file: &str, case: &Value) -> Result<Case, String> {
+fn read_case(file: &str, case: &Value, differs: &BTreeMap<String, String>) -> Result<Case, String> {
     let text = |key: &str| case[key].as_str().unwrap_or_default().to_owned();
     let part = |key: &str| {
         let read = expanded(&case[key]);
@@ -72,7 +92,7 @@ fn read_case(file: &str, case: &Value) -> Result<Case, String> {
         op: text("op"),
         input: part("input")?,
         expected: part("expected")?,
-        inverted: case["inverted"] == true || DIFFERS_ON_PURPOSE.contains(&text("name").as_str()),
+        inverted: case["inverted"] == true || differs.contains_key(&text("name")),
     })
 }
 

@@ -17,7 +17,7 @@ use trimtab::session::{
 };
 use trimtab::store::{MemoryStore, SessionId, Store};
 
-use crate::ops::written;
+use crate::ops::{Must, Ran, written};
 
 const TASK: &str = "(frame) the task";
 const ANSWER: &str = "(frame) a long answer";
@@ -25,41 +25,41 @@ const QUESTION: &str = "(frame) the question";
 
 /// A preset by name.
 pub(crate) fn preset(name: &str) -> Policy {
-    Policy::preset(name).unwrap()
+    Policy::preset(name).unwrap_or_default()
 }
 
 /// A session of its own under `policy`.
-pub(crate) fn open(policy: Policy, limits: Limits) -> Session {
+pub(crate) fn open(policy: Policy, limits: Limits) -> Ran<Session> {
     open_in(Arc::new(MemoryStore::new()), policy, limits)
 }
 
 /// The same in a store.
-pub(crate) fn open_in(store: Arc<dyn Store>, policy: Policy, limits: Limits) -> Session {
+pub(crate) fn open_in(store: Arc<dyn Store>, policy: Policy, limits: Limits) -> Ran<Session> {
     // The texts of the designs name no tool of ours.
     let setup = Setup {
         limits,
         retrieval: None,
         ..Setup::new(policy)
     };
-    Session::open(store, SessionId::new("case").unwrap(), setup).unwrap()
+    let id = SessionId::new("case").must("session")?;
+    Session::open(store, id, setup).must("session")
 }
 
 /// The session with these messages.
-pub(crate) fn admitted(mut session: Session, messages: Vec<Message>) -> Session {
+pub(crate) fn admitted(mut session: Session, messages: Vec<Message>) -> Ran<Session> {
     for message in messages {
-        session.admit(message).unwrap();
+        session.admit(message).must("admit")?;
     }
-    session
+    Ok(session)
 }
 
 /// The messages that the session would send, without those that a repair made: cases that are
 /// not about repairs leave them out.
-pub(crate) fn window(session: &mut Session) -> Vec<Arc<Message>> {
-    let entries = session.window().unwrap().entries().iter();
+pub(crate) fn window(session: &mut Session) -> Ran<Vec<Arc<Message>>> {
+    let entries = session.window().must("window")?.entries().iter();
     let sent = entries.filter(|entry| entry.change != EntryChange::Made);
-    sent.map(|entry| Arc::clone(&entry.message))
-        .filter(|message| !is_frame(message))
-        .collect()
+    let sent = sent.map(|entry| Arc::clone(&entry.message));
+    Ok(sent.filter(|message| !is_frame(message)).collect())
 }
 
 /// Messages in the words of a case: what our store adds to an output is not in it.
@@ -121,7 +121,7 @@ impl Framed {
         limits: Limits,
         case: Vec<Message>,
         question: &Question,
-    ) -> Self {
+    ) -> Ran<Self> {
         let length = case.len();
         let system = case.iter().take_while(|one| one.role == Role::System);
         let front = system.count();
@@ -131,30 +131,33 @@ impl Framed {
         messages.insert(front + 1, Message::assistant(answer));
         messages.extend(question.message());
         let silent = matches!(question, Question::Silent).then(|| messages.len() - 1);
-        Self {
-            session: admitted(open(policy, limits), messages),
+        Ok(Self {
+            session: admitted(open(policy, limits)?, messages)?,
             asked: 0,
             events: Vec::new(),
             length,
             silent,
-        }
+        })
     }
 
     /// A conversation with nothing in it.
-    pub(crate) fn bare(policy: Policy) -> Self {
-        Self {
-            session: open(policy, Limits::default()),
+    pub(crate) fn bare(policy: Policy) -> Ran<Self> {
+        Ok(Self {
+            session: open(policy, Limits::default())?,
             asked: 0,
             events: Vec::new(),
             length: 0,
             silent: None,
-        }
+        })
     }
 
     /// Compacts by hand, the summariser giving this answer. True if something changed.
-    pub(crate) fn compact(&mut self, answer: &SummariserAnswer) -> bool {
-        let pending = self.session.compact(&ManualCompaction::default()).unwrap();
-        pending.is_some_and(|pending| self.finish(pending, answer))
+    pub(crate) fn compact(&mut self, answer: &SummariserAnswer) -> Ran<bool> {
+        let pending = self.session.compact(&ManualCompaction::default());
+        match pending.must("compact")? {
+            Some(pending) => self.finish(pending, answer),
+            None => Ok(false),
+        }
     }
 
     /// Finishes what waits for a summary.
@@ -162,14 +165,14 @@ impl Framed {
         &mut self,
         mut pending: PendingSummary,
         answer: &SummariserAnswer,
-    ) -> bool {
+    ) -> Ran<bool> {
         while pending.request().is_some() {
             self.asked += 1;
             pending.answer(answer.clone());
         }
-        let done = self.session.finish(pending).unwrap();
+        let done = self.session.finish(pending).must("finish")?;
         self.events.extend(self.session.events());
-        done
+        Ok(done)
     }
 
     /// The slots of the case, and of what was put in for it.

@@ -4,9 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use trimtab::config::{
-    Config, ConfigInputs, DESIGN_NAMES, InProject, KEYS, SettingKey, SettingKind, inline,
-};
+use trimtab::config::{Config, ConfigInputs, InProject, KEYS, SettingKey, SettingKind, inline};
 use trimtab::engine::policy::{PRESETS, Preset};
 
 use crate::designs::{Statement, statements};
@@ -71,7 +69,6 @@ fn preset(text: &mut String, preset: &Preset, statements: &[Statement]) {
             let _ = writeln!(text, "| {} |", cells.join(" | "));
         }
     }
-    names(text, preset.name);
     text.push('\n');
 }
 
@@ -101,36 +98,6 @@ fn capital(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next().map(|first| first.to_uppercase().to_string());
     first.unwrap_or_default() + chars.as_str()
-}
-
-/// The names that a design gave its settings.
-fn names(text: &mut String, preset: &str) {
-    let names: Vec<_> = DESIGN_NAMES
-        .iter()
-        .filter(|name| name.preset == preset)
-        .collect();
-    if names.is_empty() {
-        return;
-    }
-    let head = "| name | environment variable | default | setting here |\n|---|---|---|---|\n";
-    let _ = write!(text, "\n### Names of its settings\n\n{head}");
-    for name in names {
-        let here = match name.note {
-            "" => format!("`{}`", name.setting),
-            note => format!("`{}`: {note}", name.setting),
-        };
-        let default = match name.default {
-            "" => String::new(),
-            default => format!("`{default}`"),
-        };
-        let cells = [
-            format!("`{}`", name.name),
-            format!("`{}`", name.variable),
-            default,
-            here,
-        ];
-        let _ = writeln!(text, "| {} |", cells.map(|text| cell(&text)).join(" | "));
-    }
 }
 
 #[test]

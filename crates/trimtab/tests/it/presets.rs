@@ -1,5 +1,6 @@
 //! Every preset, on any history, in every dialect: the four promises hold.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -162,6 +163,78 @@ fn check(session: &mut Session, moment: Moment, by: Summariser) -> Result<(), Te
     }
     prop_assert!(tokens(session) <= before, "never larger");
     Ok(())
+}
+
+/// Outputs whose length is near a limit of some design, of characters of one to four bytes.
+fn border_output() -> impl Strategy<Value = String> {
+    let limit = prop::sample::select(vec![20, 60, 140, 500, 2_000, 24_000, 51_200]);
+    let unit = prop::sample::select(vec!["x", "\u{e9}", "\u{8a9e}", "\u{1f600}", "a line\n"]);
+    (limit, 0..300usize, unit, any::<bool>()).prop_map(|(limit, more, unit, in_bytes)| {
+        let length = limit + more - 20;
+        unit.repeat(if in_bytes {
+            length / unit.len() + 1
+        } else {
+            length
+        })
+    })
+}
+
+/// Fails if the window shows an output longer than it came, in bytes or in characters.
+fn shows_nothing_longer(
+    session: &mut Session,
+    came: &BTreeMap<String, String>,
+) -> Result<(), TestCaseError> {
+    let window = session.window().unwrap();
+    for output in window.messages().flat_map(|message| message.outputs()) {
+        let (text, came) = (output.text(), &came[&output.call_id]);
+        prop_assert!(
+            text.len() <= came.len(),
+            "{} > {}: {text}",
+            text.len(),
+            came.len()
+        );
+        let (chars, came) = (text.chars().count(), came.chars().count());
+        prop_assert!(chars <= came, "{chars} > {came} characters: {text}");
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(cases(100))]
+
+    #[test]
+    fn outputs_are_never_shown_longer_than_they_came(
+        preset in prop::sample::select(PRESETS.iter().map(|preset| preset.name).collect::<Vec<_>>()),
+        dialect in dialect(),
+        window in prop::sample::select(vec![None, Some(6_000), Some(40_000), Some(400_000)]),
+        outputs in prop::collection::vec(border_output(), 1..16),
+        by in summariser(),
+    ) {
+        let mut setup = Setup { dialect, ..Setup::new(Policy::preset(preset).unwrap()) };
+        setup.limits.window = window;
+        let (store, id) = (Arc::new(MemoryStore::new()), SessionId::new("s").unwrap());
+        let mut session = Session::open(store, id, setup).unwrap();
+        session.admit(Message::user("begin the work")).unwrap();
+        let mut came = BTreeMap::new();
+        for (at, output) in outputs.into_iter().enumerate() {
+            // A window that cannot be made to fit is shown as small as it is.
+            let _ = session.ready();
+            shows_nothing_longer(&mut session, &came)?;
+            let usage = Usage { input: 45_000, ..Usage::default() };
+            session.record(&usage).unwrap();
+            let id = format!("call_{at}");
+            session.admit(Message::assistant("").with_call(Call::new(&id, "read", "{}"))).unwrap();
+            came.insert(id.clone(), output.clone());
+            session.admit(Message::output(&id, output)).unwrap();
+            for moment in [Moment::AfterAnswer, Moment::AfterOutputs, Moment::BeforeCall] {
+                // Under `refs`, nothing can be decided without a window.
+                if let Some(pending) = session.check(moment).unwrap_or_default() {
+                    session.finish(answer(pending, by)).unwrap();
+                }
+                shows_nothing_longer(&mut session, &came)?;
+            }
+        }
+    }
 }
 
 proptest! {

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use memchr::memmem;
 use serde_json::{Map, Value};
+use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, Message, Part, Role, Usage};
 
 pub use reader::AnswerReader;
@@ -61,6 +62,11 @@ impl WholeAnswer {
             usage: usage_in(dialect, body.as_bytes()),
             stop,
         })
+    }
+
+    /// The measure of its text: see [`StreamWatcher::said`](crate::sse::StreamWatcher::said).
+    pub fn said(&self) -> Measure {
+        Measure::of(&Message::assistant(self.message.text()))
     }
 }
 

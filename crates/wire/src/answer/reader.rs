@@ -1,5 +1,6 @@
 //! Reads a streamed answer while it arrives.
 
+use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, Message, Usage, work};
 
 use super::LONGEST_ANSWER;
@@ -70,6 +71,11 @@ impl AnswerReader {
     /// The usage reported so far.
     pub fn usage(&self) -> Usage {
         self.content.watcher.usage()
+    }
+
+    /// The measure of the answer so far: see [`StreamWatcher::said`].
+    pub fn said(&self) -> Measure {
+        self.content.watcher.said()
     }
 
     /// True once the provider has marked the answer as complete.

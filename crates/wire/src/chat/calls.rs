@@ -63,6 +63,8 @@ fn irregular(raw: &RawValue) -> Call {
         .or_else(|| entry.fields(&type_name))
         .unwrap_or_default();
     let arguments = inner.get("arguments").or_else(|| inner.get("input"));
+    // Null is no text of four characters.
+    let arguments = arguments.filter(|arguments| arguments.get() != "null");
     let mut call = Call::new(
         entry.text("id").unwrap_or_default(),
         inner.text("name").unwrap_or_default(),

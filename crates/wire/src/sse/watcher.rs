@@ -1,6 +1,7 @@
 //! Reports the meaning of a stream while it passes.
 
-use trimtab_model::{Dialect, Usage, work};
+use trimtab_model::estimate::Measure;
+use trimtab_model::{Dialect, Message, Usage, work};
 
 use super::event::{StreamError, StreamEvent};
 use super::frames::{EventFrame, EventFrames, MAX_EVENT};
@@ -19,6 +20,8 @@ pub struct StreamWatcher {
 pub(super) struct StreamState {
     dialect: Dialect,
     pub(super) usage: Usage,
+    /// The measure of the text so far, without its message.
+    said: Measure,
     pub(super) started: bool,
     ended: bool,
 }
@@ -64,6 +67,11 @@ impl StreamWatcher {
         self.state.usage
     }
 
+    /// The measure of the answer so far. Only its text counts: clients rarely send back the rest.
+    pub fn said(&self) -> Measure {
+        self.state.said + Measure::of(&Message::assistant(""))
+    }
+
     /// True once the answer is complete.
     pub fn is_ended(&self) -> bool {
         self.state.ended
@@ -84,11 +92,19 @@ impl StreamState {
         let Ok(data) = std::str::from_utf8(data) else {
             return each(StreamEvent::Malformed);
         };
-        let read = match self.dialect {
-            Dialect::Chat => chat::event(self, data, each),
-            Dialect::Messages => messages::event(self, data, each),
-            Dialect::Responses => responses::event(self, data, each),
+        let mut said = Measure::default();
+        let mut seen = |event: StreamEvent<'_>| {
+            if let StreamEvent::Text(delta) = &event {
+                said += Measure::of_text(&delta.text());
+            }
+            each(event);
         };
+        let read = match self.dialect {
+            Dialect::Chat => chat::event(self, data, &mut seen),
+            Dialect::Messages => messages::event(self, data, &mut seen),
+            Dialect::Responses => responses::event(self, data, &mut seen),
+        };
+        self.said += said;
         if read.is_none() {
             each(StreamEvent::Malformed);
         }

@@ -21,16 +21,15 @@ pub(super) fn model(
         chat.change(chat.choice.clone().with_model(name))?;
     }
     let settings = chat.agent.settings();
-    let window = grouped(settings.limits.window.unwrap_or_default());
-    let window = if chat.assumes_window() {
-        format!("window unknown, {window} tokens assumed")
-    } else {
-        format!("window {window} tokens")
-    };
+    let window = settings.limits.window;
+    let is_unknown = window.is_none();
+    let window = window.map_or("window unknown".to_owned(), |window| {
+        format!("window {} tokens", grouped(window))
+    });
     let dialect = format!("{:?}", settings.model.client.dialect()).to_lowercase();
     let text = format!("{}, {dialect}, {window}", on_one_line(&settings.model.name));
     screen.line(style::STRONG, &text);
-    if chat.assumes_window() {
+    if is_unknown {
         screen.line(style::WARN, "set it with --window TOKENS");
     }
     Ok(())

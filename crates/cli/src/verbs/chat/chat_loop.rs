@@ -24,7 +24,7 @@ use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::ui::clipped::clipped;
 use crate::ui::columns::{Align, lined_up};
-use crate::ui::number::{counted, grouped};
+use crate::ui::number::counted;
 use crate::ui::visible::visible;
 use crate::ui::{Terminal, style};
 
@@ -82,12 +82,11 @@ pub(super) fn runtime() -> Result<Runtime, Failure> {
 /// Warns about an unknown window and similar surprises.
 pub(super) fn warn_of(chat: &OpenChat, args: &ChatArgs, terminal: &mut Terminal) {
     let settings = chat.agent.settings();
-    if chat.assumes_window() {
+    if settings.limits.window.is_none() {
         terminal.warn(&format!(
-            "the window of '{}' is unknown: assuming {} tokens\n\
+            "the window of '{}' is unknown until the provider rejects a prompt as too long\n\
              hint: set it with --window TOKENS",
-            on_one_line(&settings.model.name),
-            grouped(settings.limits.window.unwrap_or_default())
+            on_one_line(&settings.model.name)
         ));
     }
     if chat.resumed && args.system.is_some() {

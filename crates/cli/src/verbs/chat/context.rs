@@ -2,10 +2,9 @@
 
 use std::fmt::Write;
 
-use trimtab::engine::compaction::rebuild::SummaryPlacement;
 use trimtab::engine::policy::Policy;
-use trimtab::engine::trigger::{Metric, Trigger, TriggerRule};
-use trimtab::session::Session;
+use trimtab::engine::trigger::{Metric, Trigger, TriggerInputs, TriggerRule};
+use trimtab::session::{Session, SessionError};
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Message, MessageKind, Role, Usage};
 
@@ -47,10 +46,12 @@ impl WindowFill {
     pub(super) fn of(session: &mut Session) -> Result<Self, Failure> {
         let mut filled = Self::default();
         let mut measures = [Measure::default(); 5];
-        let window = session.window().map_err(|error| Failure::WithHint {
+        let failure = |error: SessionError| Failure::WithHint {
             message: error.to_string(),
             hint: None,
-        })?;
+        };
+        let inputs = session.trigger_inputs().map_err(failure)?;
+        let window = session.window().map_err(failure)?;
         for message in window.messages() {
             filled.messages += 1;
             filled.output_count += message.outputs().count();
@@ -71,7 +72,7 @@ impl WindowFill {
         filled.tools = tokens(&setup.tools);
         filled.window = setup.limits.window;
         filled.answer = setup.limits.max_output.unwrap_or_default();
-        filled.thresholds = filled.thresholds(&setup.policy);
+        filled.thresholds = filled.thresholds(&setup.policy, &inputs);
         Ok(filled)
     }
 
@@ -80,7 +81,7 @@ impl WindowFill {
         self.system + self.tools + self.summary + self.user + self.assistant + self.outputs
     }
 
-    fn thresholds(&self, policy: &Policy) -> Vec<FillThreshold> {
+    fn thresholds(&self, policy: &Policy, inputs: &TriggerInputs) -> Vec<FillThreshold> {
         let compaction = &policy.compaction;
         let mut found = Vec::new();
         if compaction.enabled && compaction.auto {
@@ -92,9 +93,9 @@ impl WindowFill {
                     .clone()
                     .find(has_figure)
                     .or(triggers.clone().next());
-                found.extend(decides.map(|trigger| self.compaction_threshold(trigger, policy)));
+                found.extend(decides.map(|trigger| self.compaction_threshold(trigger, inputs)));
             } else {
-                found.extend(triggers.map(|trigger| self.compaction_threshold(trigger, policy)));
+                found.extend(triggers.map(|trigger| self.compaction_threshold(trigger, inputs)));
             }
         } else {
             let text = if compaction.enabled {
@@ -117,25 +118,22 @@ impl WindowFill {
         found
     }
 
-    /// The threshold of a compaction trigger.
-    fn compaction_threshold(&self, trigger: &Trigger, policy: &Policy) -> FillThreshold {
+    /// The threshold of a compaction trigger: as far from here as the decision has to go.
+    fn compaction_threshold(&self, trigger: &Trigger, inputs: &TriggerInputs) -> FillThreshold {
         let figure = trigger.value.figure(self.window);
-        let in_system = matches!(policy.compaction.placement, SummaryPlacement::System { .. });
-        let summary = if in_system { self.summary } else { 0 };
-        let at = figure.and_then(|figure| match trigger.metric {
-            // A condition on the call includes the answer's reserve, which is at the other end of
-            // the bar.
-            Metric::Call => Some(figure.saturating_sub(self.answer)),
-            Metric::Log => Some(figure + self.system + self.tools + summary),
-            Metric::UsageTotal | Metric::UsageInput => Some(figure),
-            Metric::Messages => None,
+        let is_of_tokens = trigger.metric != Metric::Messages;
+        let at = figure.filter(|_| is_of_tokens).map(|figure| {
+            // Before the first answer, no usage is known, and the bar is the best guess.
+            let used = self.used_tokens();
+            let measured = trigger.metric.of(inputs).unwrap_or(used);
+            used.saturating_add(figure).saturating_sub(measured)
         });
         let text = match (figure, at) {
             (None, _) => {
                 format!("compacts when {trigger}: unknown, because the window is unknown")
             }
             (Some(figure), None) => {
-                format!("compacts when {trigger}: {} of {figure}", self.messages)
+                format!("compacts when {trigger}: {} of {figure}", inputs.messages)
             }
             (Some(_), Some(_)) => format!("compacts when {trigger}"),
         };
@@ -356,7 +354,13 @@ mod tests {
             policy.compaction.when = vec!["call > 85 % of window".parse().unwrap()];
             policy.ageing.cards.high_percent = 90;
         }
-        fill.thresholds = fill.thresholds(&policy);
+        let inputs = TriggerInputs {
+            window,
+            call_tokens: 14_000,
+            log_tokens: 9_900,
+            ..TriggerInputs::default()
+        };
+        fill.thresholds = fill.thresholds(&policy, &inputs);
         fill
     }
 

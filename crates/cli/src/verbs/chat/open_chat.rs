@@ -9,7 +9,7 @@ use trimtab::store::{Error, SessionId, Store};
 use trimtab::wire::catalogue::{Catalogue, ModelInfo as CatalogueModel};
 use trimtab_agent::model::{Model, ModelClient};
 use trimtab_agent::tools::{CommandEnvironment, Confirm, Shell, Workspace};
-use trimtab_agent::{ASSUMED_WINDOW, Agent, AgentError, AgentEvents, AgentSettings};
+use trimtab_agent::{Agent, AgentError, AgentEvents, AgentSettings};
 
 use super::choice::ChatChoice;
 use super::{ChatArgs, sessions};
@@ -40,8 +40,6 @@ pub(super) struct OpenChat {
     pub(super) choice: ChatChoice,
     /// True if the session existed before.
     pub(super) resumed: bool,
-    /// True if the window is unknown.
-    assumes_window: bool,
     store: Arc<dyn Store>,
     id: SessionId,
     environment: ChatEnvironment,
@@ -86,18 +84,13 @@ impl OpenChat {
         let choice = chosen.or(of_config(&config));
         let answered = || sessions::answers(&*store, &id);
         let model = open_model(&choice, &chat_environment.catalogue, &config, answered)?;
-        let ChatSetup {
-            settings,
-            choice,
-            assumes_window,
-        } = chat_environment.settings(model, choice, config)?;
+        let ChatSetup { settings, choice } = chat_environment.settings(model, choice, config)?;
         let opened = Agent::open(Arc::clone(&store), id.clone(), settings);
         let (agent, events) = opened.map_err(|error| agent_failure(&error))?;
         let chat = Self {
             agent,
             choice,
             resumed: args.resume.is_some(),
-            assumes_window,
             store,
             id,
             environment: chat_environment,
@@ -121,7 +114,6 @@ impl OpenChat {
         let changed = self.agent.change(made.settings);
         changed.map_err(|error| agent_failure(&error))?;
         self.choice = made.choice;
-        self.assumes_window = made.assumes_window;
         self.remember()
     }
 
@@ -138,11 +130,6 @@ impl OpenChat {
         self.resumed = false;
         self.remember()?;
         Ok(events)
-    }
-
-    /// True if the window of the model is unknown.
-    pub(super) fn assumes_window(&self) -> bool {
-        self.assumes_window
     }
 
     /// The name of the session.
@@ -167,11 +154,11 @@ impl OpenChat {
         self.forget_empty()
     }
 
-    /// Saves a window that an error of the provider named.
+    /// Saves a window that was learned from an error of the provider.
     pub(super) fn keep_learned_window(&mut self) -> Result<(), Failure> {
         let learned = self.agent.session().setup().limits.window;
-        // Only a smaller window is worth saving. A larger one comes from the catalogue.
-        if learned < self.agent.settings().limits.window {
+        let is_news = learned != self.agent.settings().limits.window;
+        if is_news && learned != self.choice.window {
             self.choice.window = learned;
             self.remember()?;
         }
@@ -258,8 +245,6 @@ struct ChatSetup {
     settings: AgentSettings,
     /// The options with all defaults filled in.
     choice: ChatChoice,
-    /// True if the window is unknown.
-    assumes_window: bool,
 }
 
 /// True if the settings allow writes without a confirmation.
@@ -349,7 +334,7 @@ impl ChatEnvironment {
         let shell = Shell::default().environment(self.environment.clone());
         // We start no other children while a command runs, so every orphan belongs to one.
         made.tools = made.tools.with(shell.ends_orphans());
-        let assumes_window = set_limits(&mut made, &choice, &self.catalogue)?;
+        set_limits(&mut made, &choice, &self.catalogue)?;
         // Some settings depend on the window, so check them once it is known.
         let checked = config.check(made.limits.window);
         checked.map_err(|error| settings::failure(&error))?;
@@ -358,18 +343,16 @@ impl ChatEnvironment {
         Ok(ChatSetup {
             settings: made,
             choice,
-            assumes_window,
         })
     }
 }
 
-/// Sets the limits of the model: from the options, else from the user's catalogue. Returns true if
-/// the window is unknown.
+/// Sets the limits of the model: from the options, else from the user's catalogue.
 fn set_limits(
     settings: &mut AgentSettings,
     choice: &ChatChoice,
     catalogue: &Catalogue,
-) -> Result<bool, Failure> {
+) -> Result<(), Failure> {
     let name = &settings.model.name;
     let scripted = name.starts_with(SCRIPTED).then_some(SCRIPTED_WINDOW);
     let known = catalogue.find(name).ok().map(|found| found.model);
@@ -377,8 +360,7 @@ fn set_limits(
     let window = choice
         .window
         .or(known.as_ref().map(CatalogueModel::call_limit));
-    let window = window.or(scripted);
-    limits.window = window.or(Some(ASSUMED_WINDOW));
+    limits.window = window.or(scripted);
     let most = limits.max_output.unwrap_or(ANSWER);
     // A quarter of the window at most, so that small models keep room for the conversation.
     let fitting = limits.window.map(|window| most.min(window / 4));
@@ -393,6 +375,6 @@ fn set_limits(
             format!("an answer of {answer} tokens leaves no room in a window of {window} tokens"),
             "give a smaller --max-output or a larger --window",
         )),
-        _ => Ok(window.is_none()),
+        _ => Ok(()),
     }
 }

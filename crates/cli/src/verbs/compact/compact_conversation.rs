@@ -276,7 +276,7 @@ fn content_of(message: &Message) -> String {
 fn tools(conversation: &Conversation) -> Measure {
     let mut measure = Measure::default();
     for tool in &conversation.tools {
-        measure += Measure::of_text(tool.as_str());
+        measure += Measure::of_tools(tool.as_str());
     }
     measure
 }

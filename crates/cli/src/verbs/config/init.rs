@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::Path;
 
-use trimtab::config::{DESIGN_NAMES, ORIGINAL_SYSTEMS, commented, under_design_names};
+use trimtab::config::commented;
 use trimtab::engine::policy::PRESETS;
 
 use crate::exit::Failure;
@@ -23,22 +23,6 @@ pub(super) fn of_preset(preset: Option<&str>) -> Result<String, Failure> {
             format!("allowed: one of {}", names.join(", ")),
         )
     })
-}
-
-/// The settings of a design under its own names. `name` is a preset or an original system.
-pub(super) fn of_design(name: &str) -> Result<String, Failure> {
-    let system = ORIGINAL_SYSTEMS.iter().find(|(system, _)| *system == name);
-    let preset = system.map_or(name, |(_, preset)| *preset);
-    if DESIGN_NAMES.iter().any(|known| known.preset == preset) {
-        return Ok(under_design_names(&settings::keys(), preset));
-    }
-    let mut names: Vec<&str> = DESIGN_NAMES.iter().map(|known| known.preset).collect();
-    names.dedup();
-    names.extend(ORIGINAL_SYSTEMS.iter().map(|(system, _)| *system));
-    Err(Failure::input(
-        format!("--from: unknown design '{name}'"),
-        format!("allowed: one of {}", names.join(", ")),
-    ))
 }
 
 /// Writes the file.

@@ -33,10 +33,6 @@ pub enum ConfigVerb {
         /// The preset to start from
         #[arg(long, value_name = "NAME")]
         preset: Option<String>,
-        /// Write the settings of a design under the design's own names: the name of a preset, or of
-        /// a system that follows the design
-        #[arg(long, value_name = "NAME", conflicts_with = "preset")]
-        from: Option<String>,
         /// Overwrite an existing file
         #[arg(long)]
         force: bool,
@@ -74,7 +70,6 @@ and not what is protected. It is read only if nobody else can write to it.";
 pub const EXAMPLES: &str = "\
 Examples:
   trimtab config init --preset refs              write trimtab.toml
-  trimtab config init --from picoclaw            the same, under the names of that system
   trimtab config show                            show every setting and its source
   trimtab config show compaction --json          show some settings, for scripts
   trimtab config show --set preset=archive       show the settings of another preset
@@ -91,13 +86,9 @@ pub fn run(args: &ConfigArgs, common: &CommonArgs, terminal: &mut Terminal) -> R
         ConfigVerb::Init {
             file,
             preset,
-            from,
             force,
         } => {
-            let text = match from {
-                Some(name) => init::of_design(name)?,
-                None => init::of_preset(preset.as_deref())?,
-            };
+            let text = init::of_preset(preset.as_deref())?;
             init::write(file, &text, *force, terminal)
         }
         ConfigVerb::Show { filter } => show::run(filter, common, terminal),

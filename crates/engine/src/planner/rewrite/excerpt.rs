@@ -6,10 +6,11 @@
 
 use std::collections::HashSet;
 
-use trimtab_model::{Output, Part, Ref};
+use trimtab_model::{Output, Ref};
 
 use crate::budget::percent;
 use crate::facts;
+use crate::observation::shown_as;
 use crate::view::figures::first_bytes;
 use crate::view::names::{self, NameSet};
 use crate::view::placeholder::read_call;
@@ -87,11 +88,7 @@ pub(super) fn excerpt(
     } else {
         format!("{head}\n{kept}")
     };
-    Some(Output {
-        content: vec![Part::text(shown)],
-        trimmed: true,
-        ..output.clone()
-    })
+    shown_as(output, shown)
 }
 
 /// The lines and names of `text` to keep.

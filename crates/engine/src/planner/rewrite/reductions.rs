@@ -266,10 +266,11 @@ impl<'s, 'a> Reductions<'s, 'a> {
                 stored: seen.output.stored.as_ref(),
             };
             let view = cut(&text, &request);
-            if matches!(view, Cow::Owned(_)) && seen.output.stored.is_some() {
-                let saved = seen.tokens.saturating_sub(measure(&view));
+            let is_cut = matches!(view, Cow::Owned(_)) && seen.output.stored.is_some();
+            let saved = seen.tokens.saturating_sub(measure(&view));
+            if let Some(output) = shown_as(&seen.output, view).filter(|_| is_cut) {
                 self.now = self.now.saturating_sub(saved);
-                self.shortened.push((index, shown_as(&seen.output, view)));
+                self.shortened.push((index, output));
             }
         }
     }

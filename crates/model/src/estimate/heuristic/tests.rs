@@ -1,6 +1,7 @@
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
+use crate::estimate::Measure;
 use crate::{Call, Media, MediaKind, Part, RawJson, Role};
 
 fn image() -> Part {
@@ -69,10 +70,13 @@ fn tool_definitions_count_alike_in_every_dialect() {
         json!({"type": "function", "name": "find", "description": "Finds.", "parameters": schema});
     let messages = json!({"name": "find", "description": "Finds.", "input_schema": schema});
     // 4 + 6 + 46 + 20 characters.
+    let tokens =
+        |tools: Value| Heuristic::TURNS.tools(Measure::of_tools(&tools.to_string()).sizes());
     for tool in [&chat, &responses, &messages] {
-        assert_eq!(Heuristic::TURNS.tools([tool]), 76 * 2 / 5);
+        assert_eq!(tokens(json!([tool])), 76 * 2 / 5);
+        assert_eq!(tokens(tool.clone()), 76 * 2 / 5);
     }
-    assert_eq!(Heuristic::TURNS.tools([&chat, &messages]), 152 * 2 / 5);
-    assert_eq!(Heuristic::TURNS.tools([&json!({"name": "x"})]), 21 * 2 / 5);
-    assert_eq!(Heuristic::TURNS.tools([]), 0);
+    assert_eq!(tokens(json!([chat, messages])), 152 * 2 / 5);
+    assert_eq!(tokens(json!([{"name": "x"}])), 21 * 2 / 5);
+    assert_eq!(tokens(json!([])), 0);
 }

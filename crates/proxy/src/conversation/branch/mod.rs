@@ -297,7 +297,7 @@ impl Branch {
                 // A prompt cache starts with the tools, so all of it is lost with a new list.
                 self.session.cache_is_cold();
             }
-            self.tools = (fingerprint, Measure::of_text(json));
+            self.tools = (fingerprint, Measure::of_tools(json));
             self.server_tools = server_tools::measure(json);
         }
         self.session.set_tools(self.tools.1 + self.tools_measure);

@@ -20,7 +20,7 @@ use trimtab_wire::sse::{CallFilter, StreamEvent, without_repeated_tools};
 
 use self::rounds::{AnswerOutcome, RetrievalServer, RoundFailure};
 use crate::answer::hide_calls;
-use crate::answer::usage_watch::ObservedCalls;
+use crate::answer::usage_watch::ObservedContent;
 use crate::exchange::Exchange;
 use crate::request::context::RequestContext;
 use crate::transport::body::{
@@ -237,8 +237,11 @@ async fn pass_stream(
     filter.finish_reading(&mut out, |event| reader.take(event));
     finish_stream(server, filter, &reader).await;
     send_bytes(pieces, out).await?;
-    let called = ObservedCalls::Known(reader.called);
-    let learning = server.learn(reader.answer.usage(), called);
+    let content = ObservedContent::Known {
+        called: reader.called,
+        said: reader.answer.said(),
+    };
+    let learning = server.learn(reader.answer.usage(), content);
     if filter.is_waiting() {
         // The usage belongs to this call. It must be recorded before the next window is made.
         learning.await.ok();
@@ -361,13 +364,20 @@ impl RetrievalServer {
         let dialect = self.exchange.managed.job.dialect;
         let usage = answer::usage_in(dialect, bytes).unwrap_or_default();
         if first && !answer::may_name(bytes, &[self.names.read, self.names.grep]) {
-            let calls = ObservedCalls::In(dialect, bytes.clone());
-            return (None, None, self.learn(usage, calls));
+            let content = ObservedContent::In(dialect, bytes.clone());
+            return (None, None, self.learn(usage, content));
         }
         let shown = serde_json::from_slice(bytes).ok();
-        let said = WholeAnswer::read(dialect, bytes).map(|answer| answer.message);
-        let called = said.as_ref().is_some_and(Message::has_calls);
-        (shown, said, self.learn(usage, ObservedCalls::Known(called)))
+        let answer = WholeAnswer::read(dialect, bytes);
+        let content =
+            answer
+                .as_ref()
+                .map_or(ObservedContent::Unknown, |answer| ObservedContent::Known {
+                    called: answer.message.has_calls(),
+                    said: answer.said(),
+                });
+        let said = answer.map(|answer| answer.message);
+        (shown, said, self.learn(usage, content))
     }
 
     /// The answer without the definitions of our tools, which Responses repeats in it.

@@ -12,7 +12,7 @@ use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::{Call, Message, Output, Usage};
 
 use super::last_answer;
-use crate::answer::usage_watch::{ObservedAnswer, ObservedCalls};
+use crate::answer::usage_watch::{ObservedAnswer, ObservedContent};
 use crate::conversation::branch::{Branch, BranchError, OutgoingBody};
 use crate::conversation::hidden_rounds::PendingOwnCalls;
 use crate::exchange::Exchange;
@@ -141,7 +141,7 @@ impl RetrievalServer {
     }
 
     /// Records the reported usage, and teaches it to the session.
-    pub(super) fn learn(&self, usage: Usage, calls: ObservedCalls) -> JoinHandle<()> {
+    pub(super) fn learn(&self, usage: Usage, content: ObservedContent) -> JoinHandle<()> {
         let usage = (usage != Usage::default()).then_some(usage);
         let outgoing = &self.exchange.outgoing;
         self.outcome.with(|served| {
@@ -151,7 +151,7 @@ impl RetrievalServer {
         let managed = Arc::clone(&self.exchange.managed);
         let seen = ObservedAnswer {
             usage,
-            calls,
+            content,
             is_complete: true,
         };
         tokio::spawn(learn_later(managed, outgoing.window, seen))

@@ -13,13 +13,14 @@ const ANSWER_SHARE: u64 = 8;
 const FREE_ANSWER: u64 = 4_096;
 
 impl ManagedRequest {
-    /// The limits of the request for a model with this window.
-    pub(crate) fn limits(&self, scan: &BodyScan<'_>, window: Option<u64>) -> Limits {
+    /// The limits of the request for a model with this window, if the client asks for an answer of
+    /// so many tokens.
+    pub(crate) fn limits(&self, asked: Option<u64>, window: Option<u64>) -> Limits {
         let rule = self.job.settings.routes.rule(&self.model);
         let longest = rule.and_then(|rule| rule.max_output);
         Limits {
             window,
-            max_output: reserve(window, scan.answer_limit(), longest),
+            max_output: reserve(window, asked, longest),
             // Byte limits of endpoints are not known in advance; an overflow error names them.
             bytes: None,
         }
@@ -32,7 +33,7 @@ impl ManagedRequest {
         let tiers = model.map(|model| model.tiers.as_slice());
         Setup {
             dialect: self.job.dialect,
-            limits: self.limits(scan, self.model_limits.window),
+            limits: self.limits(scan.answer_limit(), self.model_limits.window),
             bound_reasoning: self.options.reasoning.bound,
             prices: model
                 .and_then(|model| model.prices)

@@ -11,12 +11,12 @@ use trimtab::engine::trigger::{Metric, Threshold};
 use trimtab::model::{Message, Part};
 use trimtab::session::Limits;
 
-use super::{aged, figure, messages, number};
+use super::{Must, Ran, aged, figure, messages, number};
 use crate::front::{Framed, Question, in_words, is_summary, preset, says};
 
 /// The digest of old outputs in the part that a compaction keeps.
-pub(super) fn digested(input: &Value) -> Value {
-    let case = messages(&input["messages"]);
+pub(super) fn digested(input: &Value) -> Ran {
+    let case = messages(&input["messages"])?;
     let mut policy = preset("archive");
     policy.compaction.keep = vec![KeepRule::RecentMessages {
         messages: case.len(),
@@ -24,15 +24,15 @@ pub(super) fn digested(input: &Value) -> Value {
     policy.compaction.digest.cutoff = number(&input["cutoff"]);
     // What comes in is archived by another rule of the design.
     policy.ageing.archive.enabled = false;
-    let mut framed = Framed::new(policy, Limits::default(), case, &Question::None);
-    framed.compact(&says("S"));
+    let mut framed = Framed::new(policy, Limits::default(), case, &Question::None)?;
+    framed.compact(&says("S"))?;
     let mut left = framed.before_repairs();
     left.retain(|message| !is_summary(message));
-    json!({"messages": in_words(&without_fences(left))})
+    Ok(json!({"messages": in_words(&without_fences(left))}))
 }
 
 /// Archives what is over the cutoff, with a summary of each at the end.
-pub(super) fn summarised(input: &Value) -> Value {
+pub(super) fn summarised(input: &Value) -> Ran {
     let mut policy = preset("archive");
     let archive = &mut policy.ageing.archive;
     archive.cutoff = number(&input["cutoff"]);
@@ -42,9 +42,9 @@ pub(super) fn summarised(input: &Value) -> Value {
         _ => archive.summaries,
     };
     let answer = input["llm_returns"].as_str();
-    let log = messages(&input["messages"]);
-    let (_, _, messages) = aged(&policy, log, None, Moment::AfterOutputs, answer);
-    json!({"messages": in_words(&without_fences(messages))})
+    let log = messages(&input["messages"])?;
+    let (_, _, messages) = aged(&policy, log, None, Moment::AfterOutputs, answer)?;
+    Ok(json!({"messages": in_words(&without_fences(messages))}))
 }
 
 /// The messages as the design writes them. Ours mark text of outputs as a quotation, see
@@ -61,8 +61,8 @@ fn without_fences(mut messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
     messages
 }
 
-pub(super) fn projected(input: &Value) -> Value {
-    let log = messages(&input["messages"]);
+pub(super) fn projected(input: &Value) -> Ran {
+    let log = messages(&input["messages"])?;
     let projected: Vec<_> = request::project_to(&log, request::OUTPUT_LIMIT).collect();
     let first = projected.first();
     let text = first.map_or_else(String::new, |message| message.text().into_owned());
@@ -71,13 +71,13 @@ pub(super) fn projected(input: &Value) -> Value {
         let first = chars.peek().copied();
         chars.take_while(|c| Some(*c) == first).count()
     };
-    json!({
+    Ok(json!({
         "len": projected.len(), "rune_len": text.chars().count(), "text": text,
         "head_runes": run(&mut text.chars()), "tail_runes": run(&mut text.chars().rev()),
-    })
+    }))
 }
 
-pub(super) fn compacted(input: &Value) -> Value {
+pub(super) fn compacted(input: &Value) -> Ran {
     let mut policy = preset("archive");
     policy.ageing.archive.enabled = false;
     let compaction = &mut policy.compaction;
@@ -98,7 +98,9 @@ pub(super) fn compacted(input: &Value) -> Value {
         (KeepRule::RecentTokens { tokens }, Question::None)
     } else {
         // The question of the frame is one more.
-        let messages = usize::try_from(recent).unwrap() + 1;
+        let messages = usize::try_from(recent)
+            .must("keep_recent")?
+            .saturating_add(1);
         (KeepRule::RecentMessages { messages }, Question::Silent)
     };
     compaction.keep = vec![keep];
@@ -106,12 +108,12 @@ pub(super) fn compacted(input: &Value) -> Value {
         window: figure(input, "context_window"),
         ..Limits::default()
     };
-    let mut framed = Framed::new(policy, limits, messages(&input["messages"]), &question);
-    framed.compact(&says(input["summary"].as_str().unwrap()));
+    let mut framed = Framed::new(policy, limits, messages(&input["messages"])?, &question)?;
+    framed.compact(&says(input["summary"].as_str().must("summary")?))?;
     let mut left = framed.before_repairs();
     if framed.keeps_the_case() {
         // A summary of the frame alone: the case is left as it was.
         left.retain(|message| !is_summary(message));
     }
-    json!({"messages": in_words(&without_fences(left))})
+    Ok(json!({"messages": in_words(&without_fences(left))}))
 }

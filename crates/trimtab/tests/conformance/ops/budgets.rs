@@ -6,39 +6,40 @@ use trimtab::engine::compaction::keep_rules;
 use trimtab::engine::policy::{CompactionPolicy, Policy};
 use trimtab::engine::trigger::{Metric, Threshold, Trigger, TriggerInputs};
 use trimtab::model::Usage;
-use trimtab::model::estimate::Heuristic;
+use trimtab::model::estimate::Measure;
 
-use super::{estimates, figure, messages};
+use super::{Must, Ran, estimates, figure, messages};
 use crate::front::preset;
 
-pub(super) fn output_budget(input: &Value) -> Value {
+pub(super) fn output_budget(input: &Value) -> Ran {
     let mut budget = preset("refs").ageing.placeholder.budget;
     budget.tokens = input["contextBudgetTokens"].as_u64();
     let window = figure(input, "context_window").or(figure(input, "max_input_tokens"));
-    json!({"tokens": budget.resolve(window)})
+    Ok(json!({"tokens": budget.resolve(window)}))
 }
 
-/// The window that the settings give under the names of the design.
-pub(super) fn window(input: &Value) -> Value {
+/// The window that the settings give. The design assumes four times the limit of the answer, and
+/// 8,192 for that.
+pub(super) fn window(input: &Value) -> Ran {
+    let answer = figure(input, "max_tokens").unwrap_or(8_192);
+    let window = figure(input, "context_window").unwrap_or(answer * 4);
     let mut inputs = ConfigInputs::default();
     inputs.set("preset=turns", "--set");
-    for (name, field) in [
-        ("MaxTokens", "max_tokens"),
-        ("ContextWindow", "context_window"),
-    ] {
-        let value = input[field].as_u64().unwrap_or(0);
-        inputs.set(&format!("agents.defaults.{name}={value}"), "--set");
-    }
-    json!({"context_window": Config::load(&inputs).unwrap().window})
+    inputs.set(&format!("window={window}"), "--set");
+    let config = Config::load(&inputs).must("settings")?;
+    Ok(json!({"context_window": config.window}))
 }
 
-pub(super) fn is_over(input: &Value) -> Value {
+pub(super) fn is_over(input: &Value) -> Ran {
     let mut policy = preset("turns");
-    policy.compaction.when = vec!["call > 100 % of window".parse().unwrap()];
-    let tools = input["tools"].as_array().cloned().unwrap_or_default();
+    policy.compaction.when = vec!["call > 100 % of window".parse().must("condition")?];
+    let tools = &input["tools"];
     let parts = [
-        estimates::tokens(&policy, &messages(&input["messages"])),
-        Heuristic::TURNS.tools(&tools),
+        estimates::tokens(&policy, &messages(&input["messages"])?),
+        policy
+            .estimate
+            .tools(&Measure::of_tools(&tools.to_string()))
+            .unwrap_or_default(),
         figure(input, "max_tokens").unwrap_or(0),
     ];
     let situation = TriggerInputs {
@@ -46,7 +47,7 @@ pub(super) fn is_over(input: &Value) -> Value {
         call_tokens: parts.iter().sum(),
         ..TriggerInputs::default()
     };
-    json!({"result": fires(&policy, &situation)})
+    Ok(json!({"result": fires(&policy, &situation)}))
 }
 
 fn fires(policy: &Policy, situation: &TriggerInputs) -> bool {
@@ -74,7 +75,7 @@ fn fixed(input: &Value, key: &str) -> Threshold {
     Threshold::Fixed(figure(input, key).unwrap_or(0))
 }
 
-pub(super) fn token_limit(input: &Value) -> Value {
+pub(super) fn token_limit(input: &Value) -> Ran {
     let compaction = archive_compaction(input);
     let window = figure(input, "context_window");
     let limit = compaction.token_limit(window);
@@ -88,24 +89,24 @@ pub(super) fn token_limit(input: &Value) -> Value {
         Some(_) => "max_tokens",
         None => "none",
     };
-    json!({"limit": limit.unwrap_or(0), "source": source})
+    Ok(json!({"limit": limit.unwrap_or(0), "source": source}))
 }
 
-pub(super) fn recent_tokens(input: &Value) -> Value {
+pub(super) fn recent_tokens(input: &Value) -> Ran {
     let keep = figure(input, "keep_recent_tokens").unwrap_or(0);
     let window = figure(input, "context_window");
-    json!({"tokens": archive_compaction(input).recent_tokens(keep, window)})
+    Ok(json!({"tokens": archive_compaction(input).recent_tokens(keep, window)}))
 }
 
-pub(super) fn split(input: &Value) -> Value {
+pub(super) fn split(input: &Value) -> Ran {
     let policy = preset("archive");
-    let log = messages(&input["messages"]);
+    let log = messages(&input["messages"])?;
     let budget = figure(input, "budget").unwrap_or(0);
     let split = keep_rules::recent_by_tokens(&log, budget, |one| policy.estimate.message(one));
-    json!({ "split_index": split })
+    Ok(json!({ "split_index": split }))
 }
 
-pub(super) fn refs_fires(input: &Value) -> Value {
+pub(super) fn refs_fires(input: &Value) -> Ran {
     let mut compaction = preset("refs").compaction;
     compaction.enabled = input["enabled"] != false;
     compaction.auto = input["auto"] != false;
@@ -124,10 +125,10 @@ pub(super) fn refs_fires(input: &Value) -> Value {
     };
     // The design is strict: without a limit it does not guess.
     let error = compaction.check_window(&situation).err();
-    json!({
+    Ok(json!({
         "result": compaction.fired(&situation).is_some(),
         "error": error.map(|error| error.to_string()),
-    })
+    }))
 }
 
 /// The preset's triggers with the figures of the case for tokens and messages.
@@ -151,11 +152,11 @@ fn with_figures(name: &str, input: &Value, tokens: &str, messages: &str) -> Poli
     policy
 }
 
-pub(super) fn checkpoint_fires(input: &Value) -> Value {
+pub(super) fn checkpoint_fires(input: &Value) -> Ran {
     let policy = with_figures("checkpoint", input, "threshold", "max_messages");
     let fired = policy.compaction.fired(&TriggerInputs {
-        log_tokens: input["current_tokens"].as_u64().unwrap(),
-        messages: input["message_count"].as_u64().unwrap(),
+        log_tokens: input["current_tokens"].as_u64().must("current_tokens")?,
+        messages: input["message_count"].as_u64().must("message_count")?,
         ..TriggerInputs::default()
     });
     let reason = match fired {
@@ -166,27 +167,26 @@ pub(super) fn checkpoint_fires(input: &Value) -> Value {
         Some(_) => "hard_limit",
         None => "",
     };
-    json!({"result": fired.is_some(), "reason": reason})
+    Ok(json!({"result": fired.is_some(), "reason": reason}))
 }
 
-pub(super) fn turns_fires(input: &Value) -> Value {
+pub(super) fn turns_fires(input: &Value) -> Ran {
     let policy = with_figures("turns", input, "token_percent", "message_threshold");
     let situation = TriggerInputs {
         window: figure(input, "context_window"),
-        log_tokens: input["history_tokens"].as_u64().unwrap(),
-        messages: input["message_count"].as_u64().unwrap(),
+        log_tokens: input["history_tokens"].as_u64().must("history_tokens")?,
+        messages: input["message_count"].as_u64().must("message_count")?,
         ..TriggerInputs::default()
     };
-    json!({"result": fires(&policy, &situation)})
+    Ok(json!({"result": fires(&policy, &situation)}))
 }
 
-pub(super) fn archive_fires(input: &Value) -> Value {
-    let log = messages(&input["messages"]);
+pub(super) fn archive_fires(input: &Value) -> Ran {
+    let log = messages(&input["messages"])?;
     let fired = archive_compaction(input).fired(&TriggerInputs {
         window: figure(input, "context_window"),
-        log_tokens: estimates::anchored(&log),
         messages: log.len() as u64,
-        ..TriggerInputs::default()
+        ..estimates::counted(log)?
     });
-    json!({"result": fired.is_some()})
+    Ok(json!({"result": fired.is_some()}))
 }

@@ -11,13 +11,13 @@ use trimtab::engine::policy::{EstimateBy, Policy, Strategy};
 use trimtab::model::{Message, Role, turns};
 use trimtab::session::{Limits, ManualCompaction, SummariserAnswer};
 
-use super::{messages, texts, written};
+use super::{Must, Ran, messages, texts, written};
 use crate::front::{Framed, Question, in_words, is_summary, preset, says, window};
 
 /// The messages that the session would send, and whether a compaction changed them.
-fn after(framed: &mut Framed, compacted: bool) -> Value {
-    let sent = window(&mut framed.session);
-    json!({"compacted": compacted, "messages": in_words(&sent)})
+fn after(framed: &mut Framed, compacted: bool) -> Ran {
+    let sent = window(&mut framed.session)?;
+    Ok(json!({"compacted": compacted, "messages": in_words(&sent)}))
 }
 
 /// The preset `refs` with the settings of a case.
@@ -37,49 +37,49 @@ fn refs(config: &Value) -> Policy {
 }
 
 /// What the summariser is asked, at the end of the first request.
-pub(super) fn instructions(input: &Value) -> Value {
+pub(super) fn instructions(input: &Value) -> Ran {
     let policy = refs(&input["config"]);
-    let framed = Framed::new(policy, Limits::default(), Vec::new(), &Question::Free);
-    json!({"text": asked_first(framed, |messages| messages.last().unwrap().text().into_owned())})
+    let framed = Framed::new(policy, Limits::default(), Vec::new(), &Question::Free)?;
+    let last = |messages: &[Message]| messages.last().map(|last| last.text().into_owned());
+    Ok(json!({"text": asked_first(framed, last)?}))
 }
 
 /// All that the summariser is given first.
-pub(super) fn asked(input: &Value) -> Value {
-    let case = messages(&input["messages"]);
+pub(super) fn asked(input: &Value) -> Ran {
+    let case = messages(&input["messages"])?;
     let mut policy = preset("checkpoint");
     // What is kept word for word is not read again.
     policy.compaction.keep = vec![KeepRule::OpenCalls];
-    let framed = Framed::new(policy, Limits::default(), case, &Question::Free);
+    let framed = Framed::new(policy, Limits::default(), case, &Question::Free)?;
     let text = asked_first(framed, |messages| {
         let texts: Vec<_> = messages.iter().map(Message::text).collect();
-        texts.join("\n")
-    });
-    json!({ "text": text })
+        Some(texts.join("\n"))
+    })?;
+    Ok(json!({ "text": text }))
 }
 
-fn asked_first(mut framed: Framed, read: impl FnOnce(&[Message]) -> String) -> String {
-    let pending = framed
-        .session
-        .compact(&ManualCompaction::default())
-        .unwrap()
-        .unwrap();
-    read(&pending.request().unwrap().messages)
+fn asked_first(mut framed: Framed, read: impl FnOnce(&[Message]) -> Option<String>) -> Ran<String> {
+    let pending = framed.session.compact(&ManualCompaction::default());
+    let request = pending
+        .must("compact")?
+        .and_then(|pending| pending.request());
+    read(&request.must("request")?.messages).must("message")
 }
 
-pub(super) fn prepared(input: &Value) -> Value {
-    let log = messages(&input["messages"]);
+pub(super) fn prepared(input: &Value) -> Ran {
+    let log = messages(&input["messages"])?;
     let prepared = request::without_open_end(&log);
-    json!({"messages": written(prepared.iter().map(AsRef::as_ref))})
+    Ok(json!({"messages": written(prepared.iter().map(AsRef::as_ref))}))
 }
 
-pub(super) fn parsed(input: &Value) -> Value {
+pub(super) fn parsed(input: &Value) -> Ran {
     let asked = input["retain_enabled"] != false;
     let SummaryAnswer {
         retain,
         summary,
         effective_summary,
-    } = SummaryAnswer::parse(input["text"].as_str().unwrap(), asked);
-    json!({"retain": retain, "summary": summary, "effective_summary": effective_summary})
+    } = SummaryAnswer::parse(input["text"].as_str().must("text")?, asked);
+    Ok(json!({"retain": retain, "summary": summary, "effective_summary": effective_summary}))
 }
 
 #[expect(
@@ -87,8 +87,8 @@ pub(super) fn parsed(input: &Value) -> Value {
     clippy::cast_sign_loss,
     reason = "a number of turns, rounded down as the design does"
 )]
-pub(super) fn with_response(input: &Value) -> Value {
-    let (case, config) = (messages(&input["messages"]), &input["config"]);
+pub(super) fn with_response(input: &Value) -> Ran {
+    let (case, config) = (messages(&input["messages"])?, &input["config"]);
     let turns = config["retainLastTurns"].as_f64().unwrap_or(1.0);
     let turns = turns.floor().max(0.0) as usize;
     let mut policy = refs(config);
@@ -105,28 +105,30 @@ pub(super) fn with_response(input: &Value) -> Value {
     } else {
         KeepRule::LastTurns { turns }
     }];
-    let mut framed = Framed::new(policy, Limits::default(), case, &question);
-    let compacted = framed.compact(&says(input["response_text"].as_str().unwrap()));
+    let mut framed = Framed::new(policy, Limits::default(), case, &question)?;
+    let compacted = framed.compact(&says(
+        input["response_text"].as_str().must("response_text")?,
+    ))?;
     after(&mut framed, compacted)
 }
 
 /// The summariser fails.
-pub(super) fn with_error(input: &Value) -> Value {
+pub(super) fn with_error(input: &Value) -> Ran {
     let (name, case) = match input.get("messages") {
-        Some(list) => ("refs", messages(list)),
+        Some(list) => ("refs", messages(list)?),
         None => ("archive", vec![Message::user("q"), Message::assistant("a")]),
     };
-    let mut framed = Framed::new(preset(name), Limits::default(), case, &Question::Free);
+    let mut framed = Framed::new(preset(name), Limits::default(), case, &Question::Free)?;
     let before = in_words(&framed.before_repairs());
-    let why = input["error"].as_str().unwrap().to_owned();
-    let compacted = framed.compact(&SummariserAnswer::Failed(why));
+    let why = input["error"].as_str().must("error")?.to_owned();
+    let compacted = framed.compact(&SummariserAnswer::Failed(why))?;
     let after = in_words(&framed.before_repairs());
     let told = framed.events.last();
-    json!({
+    Ok(json!({
         "compacted": compacted, "messages_unchanged": after == before, "messages": after,
         "error": told.and_then(|event| event.note.clone()),
         "usage": told.and_then(|event| event.usage),
-    })
+    }))
 }
 
 /// The preset `checkpoint` with the settings of a case.
@@ -158,58 +160,58 @@ fn checkpoint_policy(input: &Value) -> Policy {
     policy
 }
 
-pub(super) fn checkpoint(input: &Value) -> Value {
+pub(super) fn checkpoint(input: &Value) -> Ran {
     let policy = checkpoint_policy(input);
     let strategy = policy.compaction.strategy;
-    let case = messages(&input["messages"]);
+    let case = messages(&input["messages"])?;
     let mut framed = if case.is_empty() {
-        Framed::bare(policy)
+        Framed::bare(policy)?
     } else {
-        Framed::new(policy, Limits::default(), case, &Question::Free)
+        Framed::new(policy, Limits::default(), case, &Question::Free)?
     };
     let answer = if input["llm_fails"] == true {
         SummariserAnswer::Failed("no answer".to_owned())
     } else {
-        says(input["summary_text"].as_str().unwrap())
+        says(input["summary_text"].as_str().must("summary_text")?)
     };
-    framed.compact(&answer);
+    framed.compact(&answer)?;
     let failed = |note: &String| note.starts_with("failed");
     let mut notes = framed.events.iter().filter_map(|event| event.note.as_ref());
-    json!({
+    Ok(json!({
         "error": notes.any(failed),
-        "messages": in_words(&window(&mut framed.session)),
+        "messages": in_words(&window(&mut framed.session)?),
         "llm_calls": framed.asked,
         "metadata_strategy": strategy,
-    })
+    }))
 }
 
 /// The texts of the user's messages that survive a compaction before the summary.
-fn surviving(policy: Policy, case: Vec<Message>) -> Vec<String> {
-    let mut framed = Framed::new(policy, Limits::default(), case, &Question::Free);
-    framed.compact(&says("S"));
-    let sent = window(&mut framed.session);
+fn surviving(policy: Policy, case: Vec<Message>) -> Ran<Vec<String>> {
+    let mut framed = Framed::new(policy, Limits::default(), case, &Question::Free)?;
+    framed.compact(&says("S"))?;
+    let sent = window(&mut framed.session)?;
     let users = sent.iter().take_while(|message| !is_summary(message));
     let users = users.filter(|message| message.role == Role::User);
-    users.map(|message| message.text().into_owned()).collect()
+    Ok(users.map(|message| message.text().into_owned()).collect())
 }
 
-pub(super) fn collected(input: &Value) -> Value {
+pub(super) fn collected(input: &Value) -> Ran {
     let mut policy = checkpoint_policy(input);
     policy.compaction.keep = vec![KeepRule::UserMessages { tokens: u64::MAX }];
-    json!({"collected": surviving(policy, messages(&input["messages"]))})
+    Ok(json!({"collected": surviving(policy, messages(&input["messages"])?)?}))
 }
 
-pub(super) fn selected(input: &Value) -> Value {
+pub(super) fn selected(input: &Value) -> Ran {
     let policy = checkpoint_policy(input);
-    json!({"selected": surviving(policy, messages(&input["messages"]))})
+    Ok(json!({"selected": surviving(policy, messages(&input["messages"])?)?}))
 }
 
 /// How Codex rebuilds: tokens are a quarter of the bytes, and a long message is cut.
-pub(super) fn built(input: &Value) -> Value {
+pub(super) fn built(input: &Value) -> Ran {
     let users = texts(&input["user_messages"])
         .into_iter()
         .map(Message::user);
-    let case: Vec<Message> = messages(&input["initial"])
+    let case: Vec<Message> = messages(&input["initial"])?
         .into_iter()
         .chain(users)
         .collect();
@@ -222,45 +224,45 @@ pub(super) fn built(input: &Value) -> Value {
     policy.compaction.placement = SummaryPlacement::Message {
         prefix: String::new(),
     };
-    let mut framed = Framed::new(policy, Limits::default(), case, &Question::Silent);
-    framed.compact(&says(input["summary_text"].as_str().unwrap()));
-    let mut sent = window(&mut framed.session);
+    let mut framed = Framed::new(policy, Limits::default(), case, &Question::Silent)?;
+    framed.compact(&says(input["summary_text"].as_str().must("summary_text")?))?;
+    let mut sent = window(&mut framed.session)?;
     // The question of the frame.
     sent.retain(|message| !message.text().is_empty());
-    json!({"messages": in_words(&sent)})
+    Ok(json!({"messages": in_words(&sent)}))
 }
 
 /// What the fourth design keeps, and what of the rest its summariser reads in which batch.
-pub(super) fn turns_plan(input: &Value) -> Value {
+pub(super) fn turns_plan(input: &Value) -> Ran {
     let policy = preset("turns");
-    let history = messages(&input["history"]);
-    let window = input["context_window"].as_u64().unwrap();
+    let history = messages(&input["history"])?;
+    let window = input["context_window"].as_u64().must("context_window")?;
     let kept = keep_rules::kept_messages(&history, &policy.compaction.keep, |_| 0).after_summary;
     let cut = kept.iter().min().copied().unwrap_or(history.len());
     let (batches, omitted) = request::readable_batches(&history[..cut], window);
     if batches.is_empty() {
-        return json!({"action": "none", "cut": 0, "keep": history.len()});
+        return Ok(json!({"action": "none", "cut": 0, "keep": history.len()}));
     }
     let read = batches.iter().flatten();
     let contents: Vec<_> = read.map(|at| history[*at].text()).collect();
-    json!({
+    Ok(json!({
         "action": "summarize", "cut": cut, "keep": history.len() - cut,
         "summarised_contents": contents, "omitted_oversized": omitted,
         "batches": batches.iter().map(Vec::len).collect::<Vec<_>>(),
-    })
+    }))
 }
 
 /// The fourth design's summary goes to the end of the system part.
-pub(super) fn injected(input: &Value) -> Value {
-    let said = input["system"].as_str().unwrap();
+pub(super) fn injected(input: &Value) -> Ran {
+    let said = input["system"].as_str().must("system")?;
     let case = vec![
         Message::system(said),
         Message::user("q"),
         Message::assistant("a"),
     ];
-    let mut framed = Framed::new(preset("turns"), Limits::default(), case, &Question::Free);
-    framed.compact(&says(input["summary"].as_str().unwrap()));
-    let sent = window(&mut framed.session);
+    let mut framed = Framed::new(preset("turns"), Limits::default(), case, &Question::Free)?;
+    framed.compact(&says(input["summary"].as_str().must("summary")?))?;
+    let sent = window(&mut framed.session)?;
     let is_system = |message: &&Arc<Message>| message.role == Role::System;
     let (system, rest): (Vec<_>, Vec<_>) = sent.iter().partition(is_system);
     let last = system.last().is_some_and(|message| is_summary(message));
@@ -269,9 +271,9 @@ pub(super) fn injected(input: &Value) -> Value {
     let between = text
         .strip_prefix(said)
         .and_then(|rest| rest.split_once("CONTEXT_SUMMARY"));
-    json!({
+    Ok(json!({
         "system": text, "separator": between.map(|(separator, _)| separator),
         "order": if last { "system parts then summary last" } else { "summary is not last" },
         "messages_have_no_summary_user_message": !rest.iter().any(|message| is_summary(message)),
-    })
+    }))
 }

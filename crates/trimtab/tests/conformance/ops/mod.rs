@@ -13,7 +13,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use trimtab::engine::normalise::NormaliseOptions;
-use trimtab::engine::planner::{CallConditions, ConversationState, PlanStep, age, ageing_methods};
+use trimtab::engine::planner::{
+    CallConditions, ConversationState, PlanStep, ReportedUsage, age, ageing_methods,
+};
 use trimtab::engine::policy::{Moment, Policy};
 use trimtab::engine::window::Projection;
 use trimtab::model::estimate::Measure;
@@ -21,6 +23,27 @@ use trimtab::model::{Media, MediaKind, Message, Part, RawJson, Usage};
 use trimtab::wire::chat;
 
 use crate::case::Case;
+
+/// A result for a case, or why there is none.
+pub(crate) type Ran<T = Value> = Result<T, String>;
+
+/// Something that a case or a session must give.
+pub(crate) trait Must<T> {
+    /// The value, or that `what` is missing.
+    fn must(self, what: &str) -> Ran<T>;
+}
+
+impl<T> Must<T> for Option<T> {
+    fn must(self, what: &str) -> Ran<T> {
+        self.ok_or_else(|| format!("there is no {what}"))
+    }
+}
+
+impl<T, E: std::fmt::Display> Must<T> for Result<T, E> {
+    fn must(self, what: &str) -> Ran<T> {
+        self.map_err(|error| format!("{what}: {error}"))
+    }
+}
 
 /// Where a result is seen.
 enum Seen {
@@ -37,7 +60,7 @@ const ONE_STEP: &str = "the case is about one step, whose result is not sent by 
 const SMALL: &str = "the notes are longer than what they replace, and no session carries that out";
 const TASK: &str = "the case drops what the user said first, and no session does";
 
-type Run = fn(&Value) -> Value;
+type Run = fn(&Value) -> Ran;
 
 /// Every op: its name, where its result is seen, and the function that runs it.
 #[rustfmt::skip]
@@ -99,20 +122,20 @@ const OPS: &[(&str, Seen, Run)] = &[
 ];
 
 /// The result for a case.
-pub(crate) fn run(case: &Case) -> Result<Value, String> {
+pub(crate) fn run(case: &Case) -> Ran {
     let known = OPS.iter().find(|(name, ..)| *name == case.op);
     let (.., run) = known.ok_or_else(|| format!("op '{}' is not known", case.op))?;
-    Ok(run(&case.input))
+    run(&case.input)
 }
 
 /// The messages of a case.
-pub(crate) fn messages(list: &Value) -> Vec<Message> {
+pub(crate) fn messages(list: &Value) -> Ran<Vec<Message>> {
     list.as_array().into_iter().flatten().map(message).collect()
 }
 
 /// A message of a case, with the fields that only cases have.
-fn message(value: &Value) -> Message {
-    let mut message = chat::read_message(&value.to_string()).unwrap();
+fn message(value: &Value) -> Ran<Message> {
+    let mut message = chat::read_message(&value.to_string()).must("message")?;
     // The third design takes the total that is reported, and its parts only without one.
     if let Some(total) = value["usage"]["total"].as_u64().filter(|total| *total > 0) {
         message.meta.usage = Some(Usage {
@@ -131,7 +154,7 @@ fn message(value: &Value) -> Message {
             raw,
         }));
     }
-    message
+    Ok(message)
 }
 
 /// Messages of ours in the words of a case.
@@ -177,15 +200,19 @@ fn aged(
     usage: Option<Usage>,
     moment: Moment,
     answer: Option<&str>,
-) -> (Option<String>, bool, Vec<Arc<Message>>) {
+) -> Ran<(Option<String>, bool, Vec<Arc<Message>>)> {
     let mut projection = Projection::new(NormaliseOptions::default());
     for message in log {
         projection.admit(message);
     }
-    projection.window().unwrap();
+    projection.window().must("window")?;
     let step = {
         let call = CallConditions {
-            usage: usage.map(|usage| (usage, Measure::default())),
+            usage: usage.map(|usage| ReportedUsage {
+                usage,
+                window: Measure::default(),
+                answer: Measure::default(),
+            }),
             ..CallConditions::new(&Measure::tokens)
         };
         let conversation = ConversationState::new(&projection, policy, &call);
@@ -207,5 +234,5 @@ fn aged(
     }
     let slots = projection.slots().iter();
     let messages = slots.map(|slot| Arc::clone(&slot.message)).collect();
-    (note, done, messages)
+    Ok((note, done, messages))
 }

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 use trimtab::engine::compaction::recovery;
 use trimtab::engine::policy::Policy;
-use trimtab::model::{Message, Usage};
+use trimtab::model::Message;
 use trimtab::session::{Limits, RecoveryOutcome, SessionEventKind, SummariserAnswer};
 use trimtab::wire::overflow::{ErrorSizes, OverflowKind, OverflowVerdict};
 
-use super::{messages, written};
+use super::{Must, Ran, messages, number, written};
 use crate::front::{Framed, Question, in_words, preset, says, window};
 
 /// What a provider says that refuses a prompt for a token too many.
@@ -24,51 +24,54 @@ fn refused() -> OverflowVerdict {
 
 /// The case after the answer of its frame was dropped, so that the case has the oldest message
 /// that may go.
-fn case_is_oldest(policy: Policy, case: Vec<Message>) -> Framed {
-    let mut framed = Framed::new(policy, Limits::default(), case, &Question::Free);
-    framed.session.ready().unwrap();
-    framed.session.recover(&refused()).unwrap();
-    framed.session.ready().unwrap();
-    framed.session.record(&Usage::default()).unwrap();
+fn case_is_oldest(policy: Policy, case: Vec<Message>) -> Ran<Framed> {
+    let mut framed = Framed::new(policy, Limits::default(), case, &Question::Free)?;
+    framed.session.ready().must("ready")?;
+    framed.session.recover(&refused()).must("recover")?;
+    framed.session.ready().must("ready")?;
+    framed.session.begin_call();
     framed.session.events();
-    framed
+    Ok(framed)
 }
 
-pub(super) fn remove_oldest(input: &Value) -> Value {
-    let case = messages(&input["messages"]);
+pub(super) fn remove_oldest(input: &Value) -> Ran {
+    let case = messages(&input["messages"])?;
     let before = written(&case);
-    let mut framed = case_is_oldest(preset("checkpoint"), case);
-    framed.session.recover(&refused()).unwrap();
-    let after = in_words(&window(&mut framed.session));
+    let mut framed = case_is_oldest(preset("checkpoint"), case)?;
+    framed.session.recover(&refused()).must("recover")?;
+    let after = in_words(&window(&mut framed.session)?);
     let mut list = before.as_array().into_iter().flatten();
-    let removed = list.find(|message| !after.as_array().unwrap().contains(message));
-    json!({"removed": removed, "messages": after})
+    let left = after.as_array().must("messages")?;
+    let removed = list.find(|message| !left.contains(message));
+    Ok(json!({"removed": removed, "messages": after}))
 }
 
 /// The first call and its retries, as an agent makes them.
-pub(super) fn dropping(input: &Value) -> Value {
+pub(super) fn dropping(input: &Value) -> Ran {
     let mut policy = preset("checkpoint");
-    policy.recovery.retries = u32::try_from(input["max_retries"].as_u64().unwrap()).unwrap();
-    let mut framed = case_is_oldest(policy, messages(&input["messages"]));
-    let (ok, calls) = calls(&mut framed, input, &says(""));
+    policy.recovery.retries = number(&input["max_retries"])
+        .try_into()
+        .must("max_retries")?;
+    let mut framed = case_is_oldest(policy, messages(&input["messages"])?)?;
+    let (ok, calls) = calls(&mut framed, input, &says(""))?;
     let dropped = framed.events.iter();
     let removals = dropped.filter(|event| event.kind == SessionEventKind::Dropped);
-    json!({
+    Ok(json!({
         "ok": ok, "llm_calls": calls, "removals": removals.count(),
-        "messages": in_words(&window(&mut framed.session)),
-    })
+        "messages": in_words(&window(&mut framed.session)?),
+    }))
 }
 
-pub(super) fn compacting(input: &Value) -> Value {
+pub(super) fn compacting(input: &Value) -> Ran {
     let mut policy = preset("archive");
     policy.compaction.auto = !input["compactor"].is_null();
     let case = vec![Message::user("a question"), Message::assistant("an answer")];
-    let mut framed = Framed::new(policy, Limits::default(), case, &Question::Free);
+    let mut framed = Framed::new(policy, Limits::default(), case, &Question::Free)?;
     let answer = match input["compactor"].as_str() {
         Some("ok") => says("S"),
         _ => SummariserAnswer::Failed("no answer".to_owned()),
     };
-    let (ok, calls) = calls(&mut framed, input, &answer);
+    let (ok, calls) = calls(&mut framed, input, &answer)?;
     let asked = framed.asked;
     let done = framed.events.iter();
     let done = done
@@ -78,36 +81,38 @@ pub(super) fn compacting(input: &Value) -> Value {
     let starts = std::iter::repeat_n("compaction_start", asked);
     let ends = std::iter::repeat_n("compaction_end", done);
     let events: Vec<_> = starts.chain(ends).collect();
-    json!({"ok": ok, "llm_calls": calls, "compactions": asked, "events": events})
+    Ok(json!({"ok": ok, "llm_calls": calls, "compactions": asked, "events": events}))
 }
 
 /// Calls a model that refuses some prompts, as an agent does: whether one was taken, and how
 /// many calls there were.
-fn calls(framed: &mut Framed, input: &Value, summary: &SummariserAnswer) -> (bool, u64) {
-    let failures = input["overflow_failures"].as_u64().unwrap();
+fn calls(framed: &mut Framed, input: &Value, summary: &SummariserAnswer) -> Ran<(bool, u64)> {
+    let failures = input["overflow_failures"]
+        .as_u64()
+        .must("overflow_failures")?;
     let mut calls = 0;
     loop {
-        framed.session.ready().unwrap();
+        framed.session.ready().must("ready")?;
         calls += 1;
         if calls > failures {
-            return (true, calls);
+            return Ok((true, calls));
         }
-        let recovered = framed.session.recover(&refused()).unwrap();
+        let recovered = framed.session.recover(&refused()).must("recover")?;
         framed.events.extend(framed.session.events());
         match recovered {
             RecoveryOutcome::Retry => {}
             RecoveryOutcome::Summarise(pending) => {
-                framed.finish(pending, summary);
+                framed.finish(pending, summary)?;
             }
-            RecoveryOutcome::GiveUp => return (false, calls),
+            RecoveryOutcome::GiveUp => return Ok((false, calls)),
         }
     }
 }
 
-pub(super) fn half_of_turns(input: &Value) -> Value {
-    let history = messages(&input["history"]);
+pub(super) fn half_of_turns(input: &Value) -> Ran {
+    let history = messages(&input["history"])?;
     let summary = input["summary"].as_str().unwrap_or_default();
-    match recovery::half_of_turns(&history) {
+    Ok(match recovery::half_of_turns(&history) {
         Some(cut) => json!({
             "compressed": true, "dropped": cut, "history": written(&history[cut..]),
             "summary": recovery::with_note(summary, cut),
@@ -115,5 +120,5 @@ pub(super) fn half_of_turns(input: &Value) -> Value {
         None => json!({
             "compressed": false, "dropped": 0, "history": written(&history), "summary": summary,
         }),
-    }
+    })
 }

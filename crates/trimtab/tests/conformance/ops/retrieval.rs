@@ -5,6 +5,8 @@ use trimtab::engine::view::tools::{GREP, READ};
 use trimtab::retrieval::Retrieval;
 use trimtab::store::{MemoryStore, Put, SessionId, Store};
 
+use super::{Must, Ran};
+
 /// The arguments that cases name like we do.
 const ARGUMENTS: [&str; 6] = ["offset", "limit", "pattern", "regex", "before", "after"];
 
@@ -17,23 +19,24 @@ struct StoredCase {
 }
 
 impl StoredCase {
-    fn new(input: &Value) -> Self {
+    fn new(input: &Value) -> Ran<Self> {
         let store = MemoryStore::new();
-        let session = SessionId::new("case").unwrap();
-        let content = input["content"].as_str().unwrap();
-        let stored = store.put(&session, Put::new("call", content)).unwrap();
+        let session = SessionId::new("case").must("session")?;
+        let content = input["content"].as_str().must("content")?;
+        let stored = store.put(&session, Put::new("call", content));
+        let stored = stored.must("store")?;
         let given = ARGUMENTS.iter().filter_map(|name| {
             let value = input.get(name)?;
             Some(((*name).to_owned(), value.clone()))
         });
         let id = stored.id().to_owned();
         let arguments = given.chain([("ref_id".to_owned(), Value::from(stored.id()))]);
-        Self {
+        Ok(Self {
             arguments: arguments.collect(),
             store,
             session,
             id,
-        }
+        })
     }
 
     /// The answer to a call. The id of a ref is the store's to choose: only its spelling is taken
@@ -46,16 +49,16 @@ impl StoredCase {
     }
 }
 
-pub(super) fn read(input: &Value) -> Value {
-    json!({ "text": StoredCase::new(input).call(READ, input) })
+pub(super) fn read(input: &Value) -> Ran {
+    Ok(json!({ "text": StoredCase::new(input)?.call(READ, input) }))
 }
 
 /// The design repeats the ref and all lines around every match, where our answers name and show
 /// them once. So one match is asked for at a time, until our answer no longer says that there are
 /// more. The design's mark for an answer with as many matches as were asked for is its own.
-pub(super) fn grep(input: &Value) -> Value {
+pub(super) fn grep(input: &Value) -> Ran {
     let most = input["max_matches"].as_u64();
-    let mut case = StoredCase::new(input);
+    let mut case = StoredCase::new(input)?;
     case.arguments.insert("max".to_owned(), Value::from(1));
     let mut shown = Vec::new();
     for skip in 0..most.unwrap_or(u64::MAX) {
@@ -71,5 +74,5 @@ pub(super) fn grep(input: &Value) -> Value {
     if most == Some(shown.len() as u64) {
         text.push_str("\n... (truncated)");
     }
-    json!({ "text": text })
+    Ok(json!({ "text": text }))
 }
