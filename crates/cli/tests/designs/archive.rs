@@ -211,7 +211,9 @@ async fn heuristic_summaries_ask_no_model_and_are_short() {
         .find(|line| line.contains("[Tool output summary]"))
         .unwrap();
     assert!(summary.contains("OUTPUT-01"), "{summary}");
-    assert!(summary.chars().count() < 1_100, "{summary}");
+    // Besides the mark of a quotation in each line.
+    let text = summary.replace("> ", "");
+    assert!(text.chars().count() < 1_200, "{summary}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -210,6 +210,9 @@ fn many_compactions_are_warned_of() {
             .admit(Message::user(format!("question {number}")))
             .unwrap();
         round(&mut session, number, &format!("row {number}\n").repeat(300));
+        session
+            .admit(Message::assistant("I have read it."))
+            .unwrap();
         session.admit(Message::user("and?")).unwrap();
         let pending = session
             .compact(&ManualCompaction::default())
