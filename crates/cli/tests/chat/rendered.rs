@@ -9,28 +9,6 @@ const MARKDOWN: &str = r###"[
   {"text": "I read it."}
 ]"###;
 
-#[test]
-fn markdown_is_rendered_on_a_terminal() {
-    let place = Place::new();
-    let model = place.script(MARKDOWN);
-    let Some(pane) = Pane::start(place, (80, 40), &["--model", &model]) else {
-        return;
-    };
-    pane.wait_for_prompt();
-    pane.line("what is it?");
-    let screen = pane.wait_for("That is all.");
-    let expected = "The result\n\nIt is very good, see main.rs:\n\n\u{2022} first\n\u{2022} second\n\n\
-                    ```rust\nfn main() {}\n```\n\nname       size\n";
-    assert!(screen.contains(expected), "{screen}");
-    assert!(
-        screen.contains("a.rs       12\nlonger.rs  3\n\nThat is all."),
-        "{screen}"
-    );
-    let colours = pane.colours();
-    assert!(colours.contains("\u{1b}[1mThe result"), "{colours}");
-    assert!(colours.contains("\u{1b}[1mvery"), "{colours}");
-}
-
 /// Words of all lengths up to 14 letters, none twice.
 fn words() -> String {
     let word = |number: usize| format!("{}{number}", "abcdefghijkl".split_at(number % 13).0);
@@ -60,7 +38,7 @@ fn no_word_of_an_answer_or_of_reasoning_is_broken() {
 }
 
 #[test]
-fn markdown_is_printed_verbatim_without_a_terminal() {
+fn answer_is_printed_verbatim() {
     let place = Place::new();
     let model = place.script(MARKDOWN);
     let piped = place.chat_with(&["--model", &model], "what is it?\n");

@@ -8,7 +8,6 @@ use trimtab_agent::AgentEvent;
 use trimtab_model::Output;
 
 use super::event_text;
-use super::markdown::Markdown;
 use super::text::{on_one_line, wrapped};
 use super::word_wrap::WordWrap;
 use crate::exit::{Failure, with_hint};
@@ -51,10 +50,8 @@ pub(super) struct Screen<'t> {
     calls: Vec<(String, String)>,
     /// True if several calls run in parallel; their outputs then name the call.
     several: bool,
-    /// Renders answers; none if the output is not a terminal.
-    markdown: Option<Markdown>,
-    /// Breaks reasoning between words, if the output is a terminal.
-    thoughts: WordWrap,
+    /// Breaks lines between words, if the output is a terminal.
+    wrap: WordWrap,
     /// The first error of the output stream.
     failed: Option<io::Error>,
 }
@@ -69,8 +66,7 @@ impl<'t> Screen<'t> {
             waiting: None,
             calls: Vec::new(),
             several: false,
-            markdown: ui::is_terminal().then(Markdown::default),
-            thoughts: WordWrap::default(),
+            wrap: WordWrap::default(),
             failed: None,
         }
     }
@@ -180,18 +176,11 @@ impl<'t> Screen<'t> {
     /// Ends the line and removes the spinner.
     pub(super) fn settle(&mut self) {
         self.stop_waiting();
-        // The renderer holds back an unfinished line or table.
-        if self.streams == Some(ScreenCursor::Answer)
-            && let Some(markdown) = &mut self.markdown
-        {
-            let rest = markdown.finish(Self::width());
-            self.put_answer(&rest);
-        }
-        if self.streams == Some(ScreenCursor::Thought) {
-            let rest = self.thoughts.end_line(Self::width());
+        // An unfinished word is held back.
+        if self.streams.take().is_some() {
+            let rest = self.wrap.end_line(Self::width());
             self.put_styled(rest);
         }
-        self.streams = None;
         // End an open line before anything else is printed.
         if std::mem::replace(&mut self.cursor, ScreenCursor::Start) != ScreenCursor::Start {
             self.put("\n");
@@ -294,15 +283,8 @@ impl<'t> Screen<'t> {
         }
         self.stop_waiting();
         self.streams = Some(at);
-        if at == ScreenCursor::Answer
-            && let Some(markdown) = &mut self.markdown
-        {
-            let shown = markdown.push(text, Self::width());
-            self.put_answer(&shown);
-            return;
-        }
         self.cursor = at;
-        if self.markdown.is_some() {
+        if ui::is_terminal() {
             self.put_wrapped(style, text);
         } else {
             self.put(&format!("{style}{text}{style:#}"));
@@ -312,15 +294,15 @@ impl<'t> Screen<'t> {
         }
     }
 
-    /// Prints a piece of the model's reasoning.
+    /// Prints a piece of streamed text, wrapped at words.
     fn put_wrapped(&mut self, style: TextStyle, text: &str) {
         for (at, line) in text.split('\n').enumerate() {
             if at > 0 {
-                let rest = self.thoughts.end_line(Self::width());
+                let rest = self.wrap.end_line(Self::width());
                 self.put_styled(rest);
                 self.put("\n");
             }
-            let shown = self.thoughts.push(style, line, Self::width());
+            let shown = self.wrap.push(style, line, Self::width());
             self.put_styled(shown);
         }
     }
@@ -329,19 +311,6 @@ impl<'t> Screen<'t> {
         for (style, text) in pieces {
             self.put(&format!("{style}{text}{style:#}"));
         }
-    }
-
-    /// Prints a rendered piece of an answer, or nothing while it is held back.
-    fn put_answer(&mut self, shown: &str) {
-        if shown.is_empty() {
-            return;
-        }
-        self.cursor = if shown.ends_with('\n') {
-            ScreenCursor::Start
-        } else {
-            ScreenCursor::Answer
-        };
-        self.put(shown);
     }
 
     fn stop_waiting(&mut self) {

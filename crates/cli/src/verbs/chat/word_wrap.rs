@@ -12,8 +12,6 @@ type StyledText = Vec<(TextStyle, String)>;
 pub(super) struct WordWrap {
     /// The used columns of the current row.
     column: usize,
-    /// The columns before the text on further rows.
-    indent: usize,
     /// The spaces before the word, in the style of the text. They are dropped where a row ends.
     gap: String,
     gap_look: TextStyle,
@@ -26,7 +24,6 @@ impl Default for WordWrap {
     fn default() -> Self {
         Self {
             column: 0,
-            indent: 0,
             gap: String::new(),
             gap_look: TextStyle::Plain,
             word: Vec::new(),
@@ -61,11 +58,6 @@ impl WordWrap {
         shown
     }
 
-    /// Indents further rows of this line as far as the text so far.
-    pub(super) fn indent_here(&mut self) {
-        self.indent = self.column + self.gap.chars().count();
-    }
-
     /// Ends the line. Returns what was held back.
     pub(super) fn end_line(&mut self, width: usize) -> StyledText {
         let shown = self.end_word(width);
@@ -82,10 +74,10 @@ impl WordWrap {
         let gap = std::mem::take(&mut self.gap);
         let word = std::mem::take(&mut self.word_width);
         let gap_width = gap.chars().count();
-        let is_full = self.column + gap_width + word > width && self.column > self.indent;
+        let is_full = self.column + gap_width + word > width && self.column > 0;
         let before = if is_full && gap_width > 0 {
-            self.column = self.indent;
-            (TextStyle::Plain, format!("\n{}", " ".repeat(self.indent)))
+            self.column = 0;
+            (TextStyle::Plain, "\n".to_owned())
         } else {
             self.column += gap_width;
             (self.gap_look, gap)
@@ -148,16 +140,5 @@ mod tests {
         let shown = wrap.push(TextStyle::Plain, "one two thr", 80);
         let shown: String = shown.into_iter().map(|(_, text)| text).collect();
         assert_eq!(shown, "one two");
-    }
-
-    #[test]
-    fn further_rows_are_indented() {
-        let mut wrap = WordWrap::default();
-        let mut shown = wrap.push(TextStyle::Plain, "* ", 10);
-        wrap.indent_here();
-        shown.extend(wrap.push(TextStyle::Plain, "one two three", 10));
-        shown.extend(wrap.end_line(10));
-        let shown: String = shown.into_iter().map(|(_, text)| text).collect();
-        assert_eq!(shown, "* one two\n  three");
     }
 }
