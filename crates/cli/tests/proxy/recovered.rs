@@ -258,8 +258,9 @@ async fn overflow_without_figures_does_not_come_with_every_call() {
             .iter()
             .filter(|one| one.outcome == RequestOutcome::Overflow);
         let overflows = overflows.count();
+        // The window is assumed to be a tenth smaller after each of them.
         assert!(
-            (1..=3).contains(&overflows),
+            (1..=5).contains(&overflows),
             "{preset}: {overflows} overflows"
         );
     }
