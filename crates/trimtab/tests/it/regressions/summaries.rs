@@ -211,6 +211,8 @@ fn many_compactions_are_warned_of() {
             .unwrap();
         round(&mut session, number, &format!("row {number}\n").repeat(300));
         session.admit(Message::user("and?")).unwrap();
+        // Outputs that no model has read stay.
+        session.ready().unwrap();
         let pending = session
             .compact(&ManualCompaction::default())
             .unwrap()
