@@ -819,6 +819,33 @@ async fn summariser_reads_only_the_questions_of_turns_that_stay() {
     assert!(!read.contains("SECOND-OUTPUT"), "{read}");
 }
 
+#[test]
+fn summariser_of_chat_reads_only_the_questions_of_turns_that_stay() {
+    let chatted = Chatted::new(None);
+    for (name, used) in [("FIRST", 1_000), ("SECOND", 7_900)] {
+        chatted.file(name, &format!("{name}-OUTPUT\n{}", log(40)));
+        let read = ScriptedReply::call("read_file", json!({"path": name}));
+        chatted.answers.say(read);
+        chatted.answers.say(reporting("read it", used, 100));
+    }
+    let args = [
+        "--preset",
+        "refs",
+        "--window",
+        "10000",
+        "--max-output",
+        "500",
+    ];
+    let told = chatted.chat(&args, "FIRST-QUESTION\nSECOND-QUESTION\nTHIRD-QUESTION\n");
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    let read = all_text(&chatted.own_calls()[0]);
+    assert!(
+        read.contains("FIRST-OUTPUT") && read.contains("SECOND-QUESTION"),
+        "{read}"
+    );
+    assert!(!read.contains("SECOND-OUTPUT"), "{read}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn answer_of_a_tool_has_room_in_the_window_and_names_the_next_call() {
     let mut talk = proxied(Dialect::Chat, &["--window", "20000"]).await;
@@ -826,6 +853,33 @@ async fn answer_of_a_tool_has_room_in_the_window_and_names_the_next_call() {
     let id = ref_in(&outputs(&seen)[0]).unwrap();
     let asks = json!({"ref_id": id, "offset": 0, "limit": 1_500});
     let given = talk.read_back("tool_output_cache", asks).await;
+    assert!(given.lines().count() < 1_000, "{}", given.lines().count());
+    let end = given.lines().last().unwrap();
+    assert!(
+        end.contains("tool_output_cache(") && end.contains("\"offset\":"),
+        "{end}"
+    );
+}
+
+#[test]
+fn answer_of_a_tool_in_chat_has_room_in_the_window_and_names_the_next_call() {
+    let chatted = Chatted::new(None);
+    chatted.file("a.log", &log(4_000));
+    let ask = json!({"path": "a.log", "limit": 4_000});
+    chatted.answers.say(ScriptedReply::call("read_file", ask));
+    let args = ["--preset", "refs", "--window", "20000"];
+    let told = chatted.chat(&args, "read it\n");
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    let seen = chatted.main_calls().pop().unwrap();
+    let id = ref_in(&outputs(&seen)[0]).unwrap();
+    let ask = json!({"ref_id": id, "offset": 0, "limit": 1_500});
+    chatted
+        .answers
+        .say(ScriptedReply::call("tool_output_cache", ask));
+    let told = chatted.chat(&[&args[..], &["--resume"]].concat(), "go on\n");
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    let seen = chatted.main_calls().pop().unwrap();
+    let given = outputs(&seen).pop().unwrap();
     assert!(given.lines().count() < 1_000, "{}", given.lines().count());
     let end = given.lines().last().unwrap();
     assert!(

@@ -246,3 +246,25 @@ async fn list_of_one_text_is_cut_like_a_string() {
         format!("{}{MARKER}", output("OLD", 500))
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn list_of_one_text_stays_in_other_dialects() {
+    for dialect in [Dialect::Chat, Dialect::Responses] {
+        let mut talk = proxied(dialect, &[]).await;
+        talk.round(&["x"]);
+        let (items, kind, field) = match dialect {
+            Dialect::Chat => ("messages", "text", "content"),
+            _ => ("input", "input_text", "output"),
+        };
+        let items = talk.body[items].as_array_mut().unwrap();
+        let last = items.last_mut().unwrap();
+        last[field] = json!([{"type": kind, "text": output("LIST", 900)}]);
+        talk.round(&[&output("STRING", 900)]);
+        talk.round(&["y"]);
+        talk.answers.report_input(50_000);
+        let seen = first_cut(&talk).await;
+        let shown = outputs(&seen);
+        assert_eq!(shown[0], output("LIST", 900), "{dialect}");
+        assert!(shown[1].ends_with(MARKER), "{dialect}: {}", shown[1]);
+    }
+}

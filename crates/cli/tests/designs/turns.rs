@@ -517,3 +517,25 @@ async fn rejection_without_figures_leaves_half_of_the_turns() {
         assert!(stays(7) && (stays(5) || rejections == 2), "{text}");
     }
 }
+
+#[test]
+fn rejection_without_figures_leaves_half_of_the_turns_in_chat() {
+    for rejections in [1, 2] {
+        let chatted = Chatted::new(None);
+        for number in 1..=8 {
+            let words = format!("ANSWER-{number} {}", "and so on ".repeat(120));
+            chatted.answers.say(reporting(words, 100, 10));
+        }
+        for _ in 0..rejections {
+            chatted.answers.say(refused_as_too_long());
+        }
+        let args = ["--preset", "turns"];
+        let questions = "NEXT-QUESTION\n".repeat(9);
+        let told = chatted.chat_of(UNKNOWN_MODEL, Dialect::Responses, &args, &questions);
+        assert_eq!(told.code, 0, "{}", told.stderr);
+        let text = all_text(chatted.main_calls().last().unwrap());
+        let stays = |number: usize| text.contains(&format!("ANSWER-{number} "));
+        assert!(!stays(1), "{text}");
+        assert!(stays(8) && (stays(6) || rejections == 2), "{text}");
+    }
+}

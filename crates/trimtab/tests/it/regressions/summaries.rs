@@ -214,6 +214,8 @@ fn many_compactions_are_warned_of() {
             .admit(Message::assistant("I have read it."))
             .unwrap();
         session.admit(Message::user("and?")).unwrap();
+        // Outputs that no model has read stay.
+        session.ready().unwrap();
         let pending = session
             .compact(&ManualCompaction::default())
             .unwrap()
