@@ -37,8 +37,8 @@ impl fmt::Display for Windows {
 }
 
 /// Judges all windows of the client's main loop, which `is_main` tells: each must be valid, and
-/// begin with the one before it unless it is a switch point, which must have made it smaller or
-/// changed the tools.
+/// begin with the one before it unless it is a switch point, which must have made it smaller
+/// than it would be otherwise, or changed the tools.
 pub(crate) fn judge(
     name: &str,
     upstream: &Upstream,
@@ -64,7 +64,7 @@ pub(crate) fn judge(
         };
         windows.switches += 1;
         assert!(
-            after.tokens < before.tokens || after.tools != before.tools,
+            after.tokens < before.tokens + came_since(before, after) || after.tools != before.tools,
             "{name}: request {} breaks the cache and saves nothing: {} tokens, then {}\n{parting}",
             after.serial,
             before.tokens,
@@ -75,6 +75,32 @@ pub(crate) fn judge(
     let stable = sum(|one| one.stable) * 100;
     windows.stable_percent = stable.checked_div(sum(|one| one.tokens)).unwrap_or(0);
     windows
+}
+
+/// The tokens of the messages that came behind those of the first window, at four bytes a token.
+fn came_since(before: &ReceivedRequest, after: &ReceivedRequest) -> u64 {
+    let messages = |one: &ReceivedRequest| {
+        let body: Value = serde_json::from_slice(&one.body).unwrap_or_default();
+        let list = ["messages", "input"]
+            .iter()
+            .find_map(|key| body[*key].as_array().cloned());
+        list.unwrap_or_default()
+    };
+    // Outputs can be shown shorter and rounds can be hidden, but the id of an output stays.
+    let last = messages(before).pop().unwrap_or_default();
+    let part = &last["content"][0]["tool_use_id"];
+    let ids = [part, &last["tool_call_id"], &last["call_id"]];
+    let id = ids
+        .into_iter()
+        .find_map(Value::as_str)
+        .unwrap_or("no output");
+    let all: Vec<String> = messages(after).iter().map(Value::to_string).collect();
+    let known = all.iter().rposition(|message| message.contains(id));
+    // If the round of that output is hidden, at least the newest message is new.
+    let new = all
+        .iter()
+        .skip(known.map_or(all.len().saturating_sub(1), |at| at + 1));
+    new.map(|message| message.len() as u64 / 4).sum()
 }
 
 /// Where the second window does not begin with the first; cache markers do not count, nor does
