@@ -1,5 +1,5 @@
 use std::fs;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
 use trimtab_model::Call;
@@ -59,11 +59,10 @@ async fn search_for_a_line_in_a_sparse_file_ends() {
     let file = fs::File::create(place.folder.path().join("sparse")).unwrap();
     // More than any disk has, and it takes no space.
     file.set_len(8 << 40).unwrap();
-    let begun = Instant::now();
     let range = json!({"path": "sparse", "offset": 1_000_000, "limit": 10});
+    // A reader that looked at the whole file would not end.
     let read = place.call("read_file", range).await;
     assert!(read.text.contains("is not in its first"), "{}", read.text);
-    assert!(begun.elapsed() < Duration::from_mins(1));
 }
 
 #[tokio::test]
@@ -173,9 +172,7 @@ async fn hanging_command_is_ended_with_its_children() {
         time: Duration::from_millis(300),
         ..ShellLimits::default()
     }));
-    let begun = Instant::now();
-    let outcome = place.shell("sleep 60 & echo $!; wait").await;
-    assert!(begun.elapsed() < Duration::from_secs(30));
+    let outcome = place.shell("sleep 1d & echo $!; wait").await;
     assert!(outcome.is_error && outcome.text.contains("its time limit"));
     let pid = outcome.text.lines().next().unwrap();
     assert!(!is_alive(pid), "{pid}");
@@ -184,9 +181,7 @@ async fn hanging_command_is_ended_with_its_children() {
 #[tokio::test]
 async fn background_processes_do_not_delay_the_output() {
     let place = place();
-    let begun = Instant::now();
-    let outcome = place.shell("sleep 60 & echo $!").await;
-    assert!(begun.elapsed() < Duration::from_secs(30));
+    let outcome = place.shell("sleep 1d & echo $!").await;
     assert!(!outcome.is_error && !is_alive(&outcome.text));
 }
 

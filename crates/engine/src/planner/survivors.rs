@@ -193,9 +193,7 @@ fn keep_awaited_calls(slots: &[Slot], kept: &mut KeptMessages) {
     });
     let awaited = newest.find(|round| round.calls.iter().any(|call| call.output.is_none()));
     let awaited = awaited.map(|round| round.start);
-    let mut awaited = with_counterparts(slots, awaited);
-    awaited.retain(|at| !kept.before_summary.contains(at));
-    keep_behind(kept, awaited);
+    keep_behind(kept, with_counterparts(slots, awaited));
 }
 
 /// Keeps the outputs behind the newest answer that no model has read yet, with their rounds. The
@@ -216,11 +214,12 @@ fn keep_unread(conversation: &ConversationState<'_>, slots: &[Slot], kept: &mut 
     }
 }
 
-/// Keeps messages after the summary, each before the first one that came later.
+/// Keeps messages after the summary, each before the first one that came later. What is kept
+/// before the summary stays there.
 fn keep_behind(kept: &mut KeptMessages, messages: impl IntoIterator<Item = usize>) {
     let behind = &mut kept.after_summary;
     for at in messages {
-        if !behind.contains(&at) {
+        if !kept.before_summary.contains(&at) && !behind.contains(&at) {
             let place = behind.iter().position(|other| *other > at);
             behind.insert(place.unwrap_or(behind.len()), at);
         }

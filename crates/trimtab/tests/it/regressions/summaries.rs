@@ -203,6 +203,29 @@ fn message_that_arrives_during_a_summary_is_kept() {
 }
 
 #[test]
+fn outputs_that_no_model_has_read_stay_in_front_of_the_newest_question() {
+    let mut session = open("refs", 20_000);
+    session.admit(Message::user("the task")).unwrap();
+    round(&mut session, 0, &"row\n".repeat(300));
+    session.ready().unwrap();
+    round(&mut session, 1, "UNREAD");
+    session.admit(Message::user("and?")).unwrap();
+    let pending = session
+        .compact(&ManualCompaction::default())
+        .unwrap()
+        .unwrap();
+    assert!(
+        session
+            .finish(answered(pending, "<summary>s</summary>").0)
+            .unwrap()
+    );
+    session.ready().unwrap();
+    let window = texts(&mut session);
+    let place = |text: &str| window.iter().position(|one| one.contains(text)).unwrap();
+    assert!(place("UNREAD") < place("and?"), "{window:?}");
+}
+
+#[test]
 fn many_compactions_are_warned_of() {
     let mut session = open("refs", 20_000);
     for number in 0..5 {
