@@ -5,7 +5,7 @@
 pub mod admission;
 pub mod budget;
 pub mod compaction;
-pub mod facts;
+mod digest;
 pub mod journal;
 pub mod log;
 pub mod normalise;

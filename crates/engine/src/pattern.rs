@@ -39,11 +39,6 @@ impl LazyRegex {
         regex.flat_map(move |regex| regex.find_iter(text))
     }
 
-    pub(crate) fn captures_iter<'t>(&self, text: &'t str) -> impl Iterator<Item = Captures<'t>> {
-        let regex = self.regex().into_iter();
-        regex.flat_map(move |regex| regex.captures_iter(text))
-    }
-
     /// `text` without its matches.
     pub(crate) fn remove<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let regex = self.regex();

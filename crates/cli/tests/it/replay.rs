@@ -305,11 +305,11 @@ fn other_settings_apply_to_the_preset() {
         assert_eq!(outcome.code, 0, "{}", outcome.stderr);
         sums(&outcome)[0]["report"]["tokens"].as_u64().unwrap()
     };
-    assert!(tokens("ageing.cards.economy=1") < tokens("ageing.cards.economy=20"));
+    assert!(tokens("ageing.rewrite.economy=1") < tokens("ageing.rewrite.economy=20"));
     let wrong = trimtab(&["replay", &file, "--window", "12k", "--set", "ageing.card=1"]);
     assert_eq!(wrong.code, 2);
     assert!(wrong.stderr.contains("ageing.card"), "{}", wrong.stderr);
-    let wrong = trimtab(&["replay", &file, "--set", "ageing.cards.economy=0"]);
+    let wrong = trimtab(&["replay", &file, "--set", "ageing.rewrite.economy=0"]);
     assert_eq!(wrong.code, 2);
     assert!(wrong.stderr.contains("1 to 20"), "{}", wrong.stderr);
 }

@@ -94,7 +94,7 @@ impl ShrinkingSession {
         let mut args = vec!["--upstream", &url, "--window", "120000", "--preset", preset];
         if preset == "steady" {
             // So rich that nothing is rewritten before the overflow.
-            args.extend(["--set", "ageing.cards.economy=20"]);
+            args.extend(["--set", "ageing.rewrite.economy=20"]);
         }
         let served = Served::start(&args);
         let mut body = self.first_body();

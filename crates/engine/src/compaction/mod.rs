@@ -2,13 +2,10 @@
 //!
 //! Decisions and their execution are separate. [`keep_rules`] selects what survives, [`prompt`] and
 //! [`request`] build the request to the summariser, [`summary_requests`] makes it fit its window,
-//! [`answer`] parses its answer, [`audit`] finds what it left out, [`fallback`] writes a summary
-//! without a model, and [`rebuild`] turns all of that into edits. Nothing here calls a model.
+//! [`answer`] parses its answer, and [`rebuild`] turns all of that into edits. Nothing here calls a model.
 
 pub mod answer;
 pub mod archive;
-pub mod audit;
-pub mod fallback;
 pub mod keep_rules;
 pub mod prompt;
 pub mod rebuild;
@@ -16,4 +13,3 @@ pub mod recovery;
 pub mod request;
 pub mod summary_requests;
 pub(crate) mod text;
-pub mod text_budget;

@@ -27,6 +27,14 @@ pub enum SummaryPlacement {
     },
 }
 
+impl SummaryPlacement {
+    /// The beginning of the summary.
+    pub(crate) fn prefix(&self) -> &str {
+        let (Self::Message { prefix } | Self::System { prefix }) = self;
+        prefix
+    }
+}
+
 /// What takes the place of the compacted messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Replacement {

@@ -1,7 +1,5 @@
 //! Cuts texts for summaries.
 
-use trimtab_model::Call;
-
 /// Marks the gap between head and tail of a cut text.
 const GAP: &str = "\n... (truncated) ...\n";
 
@@ -32,49 +30,6 @@ pub(super) fn said_by(text: &str) -> &str {
 pub(super) fn one_line(text: &str, max: usize) -> String {
     let line = text.trim().replace("\r\n", " ").replace(['\n', '\r'], " ");
     line.chars().take(max).collect()
-}
-
-/// `text` on one line, at most `max` characters, with a mark at the cut.
-pub(super) fn clip_line(text: &str, max: usize) -> String {
-    let mut clipped = String::new();
-    let mut words = text.split_whitespace();
-    let mut left = max;
-    for word in words.by_ref() {
-        if !clipped.is_empty() {
-            clipped.push(' ');
-        }
-        let length = word.chars().count();
-        // One character more, for the mark.
-        if length + 1 > left {
-            clipped.extend(word.chars().take(left.saturating_sub(1)));
-            clipped.push('…');
-            return clipped;
-        }
-        clipped.push_str(word);
-        left -= length + 1;
-    }
-    clipped
-}
-
-/// Escapes `text` so that nothing in it looks like a tag.
-pub(super) fn untagged(text: &str) -> String {
-    text.replace('<', "&lt;")
-}
-
-/// A call on one line: its tool and at most `max` characters of its argument values.
-pub(super) fn short_arguments(call: &Call, max: usize) -> String {
-    let values = match serde_json::from_str(&call.arguments) {
-        Ok(serde_json::Value::Object(fields)) => {
-            let values = fields.values().map(|value| match value {
-                // Each value is cut before they are joined, so that a huge value is not copied.
-                serde_json::Value::String(text) => clip_line(text, max),
-                other => clip_line(&other.to_string(), max),
-            });
-            values.collect::<Vec<_>>().join(", ")
-        }
-        _ => clip_line(&call.arguments, max),
-    };
-    format!("{}({})", call.name, clip_line(&values, max))
 }
 
 #[cfg(test)]

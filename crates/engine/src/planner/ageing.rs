@@ -2,7 +2,7 @@
 
 use trimtab_model::Output;
 
-use super::rewrite::rewrite;
+use super::steady::rewrite;
 use super::{ConversationState, PlanStep, plan_step};
 use crate::compaction::archive::{self, ToolSummaries};
 use crate::compaction::summary_requests::SummaryRequest;

@@ -12,7 +12,7 @@ use crate::trigger::TriggerInputs;
 use crate::view::WindowOutputs;
 use crate::window::{Projection, Window};
 
-use super::rewrite::{PriceCliff, TokenRates};
+use super::steady::{PriceCliff, TokenRates};
 
 /// The smallest reserve for the answer.
 const LEAST_ANSWER: u64 = 256;

@@ -8,11 +8,12 @@ use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, Message, Ref};
 
 use super::ConversationState;
-use super::rewrite::RewriteResult;
+use super::steady::RewriteAccount;
 use super::survivors::{Survivors, survivors};
 use crate::compaction::rebuild::Replacement;
 use crate::compaction::request::OUTPUT_LIMIT;
 use crate::compaction::summary_requests::{self, SummaryModel, SummaryRequest, SummaryRequests};
+use crate::digest::HiddenMessages;
 use crate::plan::{Plan, PlanReason};
 use crate::policy::{EstimateBy, Policy, SummaryRequestForm};
 
@@ -63,8 +64,13 @@ pub(super) enum DraftContent {
     LineInPlace,
     /// The previous summary, with a note about the dropped turns.
     PreviousSummary,
-    /// The block of a rewrite, and its further changes.
-    Rewrite(Box<RewriteResult>),
+    /// A digest, which a rewrite leaves.
+    Digest {
+        /// What the rewrite costs and saves.
+        account: RewriteAccount,
+        /// The limit of the digest in tokens.
+        tokens: u64,
+    },
 }
 
 /// A removal of messages that is decided on. It may ask for a summary, and works without one.
@@ -73,6 +79,8 @@ pub struct CompactionDraft {
     pub(super) policy: Policy,
     request: CompactionRequest,
     pub(super) survivors: Survivors,
+    /// What a digest is about: the replaced messages, and those that earlier plans have hidden.
+    hidden: HiddenMessages,
     /// The length of the log then.
     length: usize,
     window: Option<u64>,
@@ -118,10 +126,23 @@ impl CompactionDraft {
         mut survivors: Survivors,
     ) -> Self {
         survivors.keep_what_stays(conversation.log);
+        let hidden = match survivors.content {
+            DraftContent::Summary | DraftContent::Digest { .. } => {
+                let prefix = conversation.policy.compaction.placement.prefix();
+                HiddenMessages::of(
+                    conversation.log,
+                    &survivors.slots,
+                    &survivors.replaced,
+                    prefix,
+                )
+            }
+            _ => HiddenMessages::default(),
+        };
         Self {
             policy: conversation.policy.clone(),
             request,
             survivors,
+            hidden,
             length: conversation.log.len(),
             window: conversation.call.window,
             stored: None,
@@ -132,7 +153,7 @@ impl CompactionDraft {
     /// Its cost and savings as text, if they were calculated.
     pub fn note(&self) -> Option<String> {
         match &self.survivors.content {
-            DraftContent::Rewrite(rewritten) => Some(rewritten.account.to_string()),
+            DraftContent::Digest { account, .. } => Some(account.to_string()),
             _ => None,
         }
     }

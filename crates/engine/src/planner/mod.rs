@@ -29,7 +29,7 @@ mod ladder_steps;
 mod media;
 mod output_digest;
 mod overflow;
-mod rewrite;
+mod steady;
 mod survivors;
 mod timing;
 
@@ -39,7 +39,7 @@ pub use draft::{CompactionDraft, CompactionRequest, EstimateTokens, FinishedComp
 pub use ladder::{Ladder, Misfit, NextStep};
 pub use media::MediaPlace;
 pub use overflow::Overflow;
-pub use rewrite::{PriceCliff, TokenRates};
+pub use steady::{PriceCliff, TokenRates};
 pub use timing::{
     failed_before, gained_enough, is_suspended, is_worth_first_ref, is_worth_it,
     may_summarise_outputs, should_warn, time_to_compact,

@@ -61,7 +61,7 @@ pub fn is_worth_it(saved: u64, tokens: u64) -> bool {
 /// Only a policy that weighs costs counts them.
 pub fn is_worth_first_ref(policy: &Policy, plan: &Plan, first_ref: u64) -> bool {
     let costs = plan.tokens_after.saturating_add(first_ref);
-    plan.reason.must_fit() || !policy.ageing.cards.enabled || costs < plan.tokens_before
+    plan.reason.must_fit() || !policy.ageing.rewrite.enabled || costs < plan.tokens_before
 }
 
 /// True if a model may still be asked for summaries of outputs, after `failures` failed ones in a

@@ -45,27 +45,6 @@ pub enum Strategy {
     Automatic,
 }
 
-/// How a summary is checked against what it replaces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct SummaryAuditSettings {
-    /// True to look up the facts of the replaced messages in the summary, and to report how many it
-    /// has.
-    pub enabled: bool,
-    /// The limit of the block of lost facts in tokens; 0 for no block. At most a twentieth of the
-    /// window.
-    pub block_tokens: u64,
-}
-
-impl Default for SummaryAuditSettings {
-    fn default() -> Self {
-        Self {
-            enabled: true,
-            block_tokens: 2_000,
-        }
-    }
-}
-
 /// When automatic compaction stops because it does not help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -156,8 +135,6 @@ pub struct CompactionPolicy {
     /// True to write a summary without a model if the summariser fails; false to leave the
     /// conversation unchanged while it fits.
     pub fallback: bool,
-    /// How a summary is checked against what it replaces.
-    pub audit: SummaryAuditSettings,
     /// When automatic compaction stops because it does not help.
     pub thrash: ThrashSettings,
 }
@@ -186,7 +163,6 @@ impl Default for CompactionPolicy {
             digest: ToolDigest::default(),
             show_ref: true,
             fallback: true,
-            audit: SummaryAuditSettings::default(),
             thrash: ThrashSettings::default(),
         }
     }

@@ -10,7 +10,7 @@ const ALWAYS: [&str; 5] = [
     "ageing.placeholder.enabled",
     "ageing.prefix.enabled",
     "ageing.archive.enabled",
-    "ageing.cards.enabled",
+    "ageing.rewrite.enabled",
     "compaction.enabled",
 ];
 
@@ -27,7 +27,7 @@ const IDLE: &[IdleSettingRule] = &[
     ("ageing.prefix.", "ageing.prefix.enabled is false", |policy| !policy.ageing.prefix.enabled),
     ("ageing.prefix.chars", "ageing.prefix.input_budget is 0", |policy| policy.ageing.prefix.input_budget == 0),
     ("ageing.archive.", "ageing.archive.enabled is false", |policy| !policy.ageing.archive.enabled),
-    ("ageing.cards.", "ageing.cards.enabled is false", |policy| !policy.ageing.cards.enabled),
+    ("ageing.rewrite.", "ageing.rewrite.enabled is false", |policy| !policy.ageing.rewrite.enabled),
     ("compaction.moments", "compaction.when is empty", |policy| policy.compaction.when.is_empty()),
     ("compaction.moments", NO_AUTO, |policy| !policy.compaction.auto),
     ("compaction.when", NO_AUTO, |policy| !policy.compaction.auto),
@@ -36,7 +36,6 @@ const IDLE: &[IdleSettingRule] = &[
     ("compaction.background", NO_AUTO, |policy| !policy.compaction.auto),
     ("compaction.thrash.", NO_AUTO, |policy| !policy.compaction.auto),
     ("compaction.thrash.gain_percent", NO_PASSES, |policy| policy.compaction.thrash.passes == 0),
-    ("compaction.audit.block_tokens", "compaction.audit.enabled is false", |policy| !policy.compaction.audit.enabled),
     ("compaction.digest.cutoff", "compaction.digest.enabled is false", |policy| !policy.compaction.digest.enabled),
     ("compaction.", "compaction.enabled is false", |policy| !policy.compaction.enabled),
     ("recovery.", NO_AUTO, |policy| !policy.compaction.auto),

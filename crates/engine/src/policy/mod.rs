@@ -21,12 +21,9 @@ use crate::normalise::OpenCallRepair;
 use crate::view::policy::ViewPolicy;
 
 pub use crate::compaction::request::SummaryRequestForm;
-pub(crate) use ageing::scale_to_room;
 pub use ageing::{Ageing, ArchiveAgeing, PlaceholderAgeing, PrefixAgeing, RewriteAgeing};
 pub use check::BadSetting;
-pub use compaction::{
-    CompactionPolicy, Moment, Strategy, SummaryAuditSettings, ThrashSettings, ToolDigest,
-};
+pub use compaction::{CompactionPolicy, Moment, Strategy, ThrashSettings, ToolDigest};
 pub use estimate::EstimateBy;
 pub use presets::{PRESETS, Preset, UnknownPreset, preset_file};
 

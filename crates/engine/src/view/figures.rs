@@ -18,7 +18,7 @@ pub fn grouped(n: impl TryInto<u64>) -> String {
 }
 
 /// A size in readable form: `512 B`, `5.9 KB`, `1.2 MB`; a kilobyte is 1,024 bytes.
-pub(super) fn human_size(bytes: usize) -> String {
+pub(crate) fn human_size(bytes: usize) -> String {
     const KB: usize = 1024;
     const MB: usize = 1024 * KB;
     if bytes < KB {

@@ -20,11 +20,11 @@
 //! assert_eq!(shown, "one\ntwo\n\n[tool output truncated]");
 //! ```
 
+pub(crate) mod errors;
 pub(crate) mod figures;
 mod head_lines;
 mod limits;
 mod middle;
-pub(crate) mod names;
 pub(crate) mod output_index;
 pub mod placeholder;
 pub mod policy;

@@ -90,25 +90,12 @@ pub fn plain(stored: Option<&Ref>) -> String {
     )
 }
 
-/// True for a line of ours that says how to read refs, or lists them. It says nothing about the
-/// conversation.
-pub(crate) fn is_about_refs(line: &str) -> bool {
-    let is_command = || line.contains("trimtab ") && line.contains("--session ");
-    let refs = || line.split_whitespace().filter(|word| looks_like_ref(word));
-    line.contains(LINE_HAS)
-        || line.contains(FIRST_ARGUMENT)
-        || is_command()
-        || refs().nth(MOST_REFS).is_some()
-}
-
 /// True for a text in the form of a ref's id: 16 digits of base 32.
 pub(crate) fn looks_like_ref(text: &str) -> bool {
     let is_digit = |byte: u8| matches!(byte, b'a'..=b'z' | b'2'..=b'7');
     text.len() == 16 && text.bytes().all(is_digit)
 }
 
-/// A line with more refs is a list of them.
-const MOST_REFS: usize = 3;
 /// The beginning of a line that we wrote, and a text that such lines contain.
 const LINE_BEGINS: &str = "[tool output ";
 const LINE_HAS: &str = "[trimtab: ";

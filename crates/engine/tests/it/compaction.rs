@@ -1,52 +1,16 @@
 //! What a compaction says and asks, over any history.
 
 use proptest::prelude::*;
-use trimtab_engine::compaction::audit::audit;
-use trimtab_engine::compaction::fallback::summarise;
 use trimtab_engine::compaction::prompt::SummaryPrompt;
 use trimtab_engine::compaction::summary_requests::{SummaryModel, SummaryRequests, requests};
-use trimtab_engine::compaction::text_budget::TextBudget;
 use trimtab_engine::policy::SummaryRequestForm;
-use trimtab_model::{Call, Message, MessageKind, Output, Part, Ref, Role};
+use trimtab_model::{Call, Message, MessageKind, Output, Part, Role};
 use trimtab_testkit::cases;
-use trimtab_testkit::history::{any_history, hostile_text, valid_history};
-
-fn bytes(text: &str) -> u64 {
-    text.len() as u64
-}
+use trimtab_testkit::history::{any_history, hostile_text};
 
 /// Weighs a message as its JSON: nothing in it is free.
 fn weigh(message: &Message) -> u64 {
     serde_json::to_string(message).map_or(0, |json| json.len() as u64)
-}
-
-/// A ref as a store would give it.
-fn reference(id: &str) -> Option<Ref> {
-    serde_json::from_str(&format!("{{\"id\":\"{id}\"}}")).ok()
-}
-
-/// Any history in which outputs are stored, with a summary before it.
-fn stored_history() -> impl Strategy<Value = Vec<Message>> {
-    (any_history(30), hostile_text(), any::<bool>()).prop_map(|(mut log, summary, any)| {
-        for (at, message) in log.iter_mut().enumerate() {
-            for (part, found) in message.parts.iter_mut().enumerate() {
-                if let Part::Output(output) = found {
-                    output.stored = reference(&format!("ref-{at}-{part}"));
-                }
-            }
-        }
-        if any {
-            log.insert(0, Message::user(summary).with_kind(MessageKind::Summary));
-        }
-        log
-    })
-}
-
-fn refs(log: &[Message]) -> Vec<&Ref> {
-    let outputs = log.iter().flat_map(Message::outputs);
-    outputs
-        .filter_map(|output| output.stored.as_ref())
-        .collect()
 }
 
 /// Asks until there is nothing more to ask.
@@ -70,63 +34,6 @@ fn form() -> impl Strategy<Value = SummaryRequestForm> {
 
 proptest! {
     #![proptest_config(cases(600))]
-
-    #[test]
-    fn a_summary_without_a_model_is_bounded_and_the_same_every_time(
-        log in stored_history(),
-        tokens in 0..3_000u64,
-    ) {
-        let made = summarise(&log, false, &TextBudget::new(tokens, &bytes));
-        prop_assert!(bytes(&made.text) <= tokens);
-        prop_assert!(!made.text.contains('<'));
-        let whole: u64 = log.iter().map(weigh).sum();
-        prop_assert!(made.text.is_empty() || bytes(&made.text) < whole);
-        prop_assert_eq!(made, summarise(&log, false, &TextBudget::new(tokens, &bytes)));
-    }
-
-    #[test]
-    fn chained_summaries_keep_the_first_request(
-        steps in prop::collection::vec(valid_history(12), 1..8),
-        tokens in 900..3_000u64,
-    ) {
-        let mut summary = String::new();
-        for (n, step) in steps.into_iter().enumerate() {
-            let mut replaced = vec![Message::user("GOAL: port the parser to bytes")];
-            if n > 0 {
-                replaced = vec![Message::user(&summary).with_kind(MessageKind::Summary)];
-            }
-            replaced.extend(step);
-            replaced.push(Message::assistant("filler ".repeat(600)));
-            summary = summarise(&replaced, false, &TextBudget::new(tokens, &bytes)).text;
-            prop_assert!(bytes(&summary) <= tokens);
-            prop_assert!(summary.contains("GOAL: port the parser to bytes"), "{n}: {summary}");
-        }
-    }
-
-    #[test]
-    fn a_block_with_room_names_every_ref_and_no_tag(log in stored_history(), summary in hostile_text()) {
-        let audit = audit(&log, &[&summary]);
-        let coverage = audit.coverage;
-        prop_assert_eq!(coverage.facts, coverage.covered + coverage.missing);
-        let block = audit.fact_block(&TextBudget::new(200_000, &bytes));
-        prop_assert!(!block.text.contains('<'));
-        prop_assert_eq!(block.coverage.added, coverage.missing);
-        for stored in refs(&log) {
-            prop_assert!(block.text.contains(stored.id()), "{stored}");
-            prop_assert!(block.refs.contains(stored));
-        }
-    }
-
-    #[test]
-    fn a_block_is_within_its_room(log in stored_history(), tokens in 0..900u64) {
-        let audit = audit(&log, &[]);
-        let block = audit.fact_block(&TextBudget::new(tokens, &bytes));
-        prop_assert!(bytes(&block.text) <= tokens);
-        prop_assert!(block.coverage.added <= block.coverage.missing);
-        for stored in &block.refs {
-            prop_assert!(block.text.contains(stored.id()));
-        }
-    }
 
     #[test]
     fn requests_fit_and_end(log in any_history(40), form in form(), window in 0..9_000u64) {

@@ -243,7 +243,7 @@ fn thresholds(setup: &Setup) -> Vec<Value> {
 
 /// The size of a call above which our own preset rewrites its window.
 fn high_water(setup: &Setup) -> Option<Value> {
-    let rewrites = &setup.policy.ageing.cards;
+    let rewrites = &setup.policy.ageing.rewrite;
     let tokens = |measure: &Measure| setup.calibration.tokens(measure);
     let call = CallConditions {
         window: Some(setup.limits.window?),

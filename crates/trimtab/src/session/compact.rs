@@ -187,7 +187,6 @@ impl Session {
             kind: SessionEventKind::Compacted,
             reason: finished.plan.reason.clone(),
             by_model: finished.by_model,
-            coverage: finished.coverage,
             note: refused.or(failed),
             ..event
         };

@@ -1,7 +1,6 @@
 //! Events: what a session did, for callers that report it.
 
 use serde::{Deserialize, Serialize};
-use trimtab_engine::compaction::audit::Coverage;
 use trimtab_engine::plan::{Plan, PlanReason};
 use trimtab_model::{Ref, Usage};
 
@@ -48,8 +47,6 @@ pub struct SessionEvent {
     pub messages_after: usize,
     /// The refs of everything that was removed.
     pub refs: Vec<Ref>,
-    /// How much of the replaced messages the summary covers; none if there is none.
-    pub coverage: Option<Coverage>,
     /// True if a model wrote the summary.
     pub by_model: bool,
     /// The number of calls to a model for summaries.

@@ -15,7 +15,7 @@ const RICH: u64 = 40;
 /// A session on a model whose prices rise above 100,000 tokens.
 fn open(window: u64, economy: u64) -> Session {
     let mut policy = Policy::preset("steady").unwrap();
-    policy.ageing.cards.economy = economy;
+    policy.ageing.rewrite.economy = economy;
     let model = Catalogue::embedded()
         .find("claude-haiku-5-5")
         .unwrap()

@@ -170,16 +170,16 @@ impl WindowFill {
 
     /// The threshold at which old text is shortened regardless of cost.
     fn rewrite_threshold(&self, policy: &Policy) -> Option<FillThreshold> {
-        let cards = &policy.ageing.cards;
+        let rewrite = &policy.ageing.rewrite;
         let around = self.tools + self.answer;
         let room = self
             .window
-            .filter(|_| cards.enabled)?
+            .filter(|_| rewrite.enabled)?
             .saturating_sub(around);
         Some(FillThreshold {
             text: "old text is shortened in any case".to_owned(),
             // The mark counts messages only, and the bar begins with the tools.
-            at: Some(self.tools + cards.high_mark(room)),
+            at: Some(self.tools + rewrite.high_mark(room)),
         })
     }
 
@@ -352,7 +352,7 @@ mod tests {
         let mut policy = Policy::preset(preset).unwrap();
         if preset == "steady" {
             policy.compaction.when = vec!["call > 85 % of window".parse().unwrap()];
-            policy.ageing.cards.high_percent = 90;
+            policy.ageing.rewrite.high_percent = 90;
         }
         let inputs = TriggerInputs {
             window,

@@ -88,7 +88,12 @@ pub(super) fn session(event: &session::SessionEvent) -> Option<String> {
     };
     let text = match event.kind {
         SessionEventKind::Compacted => {
-            format!("compacted: {}; {}{}", saved(), messages(), audit(event))
+            format!(
+                "compacted: {}; {}{}",
+                saved(),
+                messages(),
+                author_and_cost(event)
+            )
         }
         SessionEventKind::Trimmed => format!("trimmed: {}", saved()),
         SessionEventKind::Dropped => format!(
@@ -124,15 +129,9 @@ pub(super) fn session(event: &session::SessionEvent) -> Option<String> {
     })
 }
 
-/// The quality of a summary: covered facts, author, cost.
-fn audit(event: &session::SessionEvent) -> String {
+/// Who wrote a summary, if it was no model, and its cost.
+fn author_and_cost(event: &session::SessionEvent) -> String {
     let mut text = String::new();
-    if let Some(coverage) = event.coverage.filter(|coverage| coverage.facts > 0) {
-        let percent = coverage.ratio() * 100.0;
-        let facts = counted(coverage.facts, "fact");
-        let only = coverage.warning().map_or("", |_| "only ");
-        let _ = write!(text, "; {only}{percent:.0} % of {facts} covered");
-    }
     if !event.by_model {
         text.push_str("; no model wrote the summary");
     }

@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use trimtab::engine::compaction::audit::Coverage;
 use trimtab::engine::compaction::rebuild::SummaryPlacement;
 use trimtab::engine::policy::Policy;
 use trimtab::engine::view::tools::READ;
@@ -57,7 +56,6 @@ pub(super) struct CompactedConversation {
     pub(super) shortened: Vec<Ref>,
     /// The refs of the replaced messages.
     pub(super) refs: Vec<Ref>,
-    pub(super) coverage: Option<Coverage>,
     /// True if a model wrote the summary, false if it is deterministic, none without a summary.
     pub(super) summary_by_model: Option<bool>,
     /// Notes for the user.
@@ -184,7 +182,6 @@ pub(super) fn compact(
                 .count(),
         shortened: shortened(&sent),
         refs: refs(&events),
-        coverage: events.iter().rev().find_map(|event| event.coverage),
         summary_by_model: summary(&events),
         notes,
         sent,

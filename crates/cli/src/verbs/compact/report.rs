@@ -35,22 +35,12 @@ pub(super) struct CompactReport {
     outputs_shortened: usize,
     /// `model`, `deterministic`, or none.
     summary: Option<&'static str>,
-    audit: Option<AuditReport>,
     originals: Originals,
     notes: Vec<String>,
     /// Commands that continue the session.
     next_steps: Vec<String>,
     #[serde(skip)]
     read_command: String,
-}
-
-#[derive(Debug, Serialize)]
-struct AuditReport {
-    facts: usize,
-    covered: usize,
-    added: usize,
-    missing: usize,
-    ratio: f64,
 }
 
 /// The refs of everything that left the transcript.
@@ -74,8 +64,6 @@ impl CompactReport {
         conversation: &Conversation,
         compacted: CompactedConversation,
     ) -> Self {
-        let warning = compacted.coverage.and_then(|coverage| coverage.warning());
-        let warning = warning.map(|warning| format!("warning: {warning}"));
         let ids = |refs: &[Ref]| refs.iter().map(|found| found.id().to_owned()).collect();
         Self {
             file: file.to_owned(),
@@ -91,13 +79,6 @@ impl CompactReport {
             summary: compacted
                 .summary_by_model
                 .map(|by_model| if by_model { "model" } else { "deterministic" }),
-            audit: compacted.coverage.map(|coverage| AuditReport {
-                facts: coverage.facts,
-                covered: coverage.covered,
-                added: coverage.added,
-                missing: coverage.missing,
-                ratio: coverage.ratio(),
-            }),
             originals: Originals {
                 store: store.display().to_string(),
                 session: compacted.session.to_string(),
@@ -105,7 +86,7 @@ impl CompactReport {
                 replaced: ids(&compacted.refs),
                 outputs: ids(&compacted.shortened),
             },
-            notes: compacted.notes.into_iter().chain(warning).collect(),
+            notes: compacted.notes,
             next_steps: Vec::new(),
             read_command: compacted.read_command,
         }
@@ -146,9 +127,6 @@ impl CompactReport {
                 Some(_) => "written without a model",
             },
         );
-        if let Some(audit) = &self.audit {
-            line("audit", &audit.text());
-        }
         let originals = &self.originals;
         line(
             "originals",
@@ -180,20 +158,6 @@ fn change(before: u64, after: u64) -> String {
         Ordering::Equal => format!("{tokens} (unchanged)"),
         // What Trimtab adds may be longer than what it replaces.
         Ordering::Greater => format!("{tokens} ({share} more)"),
-    }
-}
-
-impl AuditReport {
-    fn text(&self) -> String {
-        let kept = self.covered + self.added;
-        let share = percent(kept as u64, self.facts.max(1) as u64);
-        match self.facts {
-            0 => "no important facts".to_owned(),
-            facts => format!(
-                "{share} of {facts} facts kept ({} in the summary, {} added)",
-                self.covered, self.added
-            ),
-        }
     }
 }
 

@@ -66,7 +66,7 @@ pub fn contenders(args: &ReplayArgs, common: &CommonArgs) -> Result<Vec<Contende
         let economy = economy.to_string();
         let named = [
             ("preset", CURVE.to_owned(), "--curve"),
-            ("ageing.cards.economy", economy.clone(), "--curve"),
+            ("ageing.rewrite.economy", economy.clone(), "--curve"),
         ];
         let policy = settings::load(common, &named)?.policy;
         found.push(Contender {

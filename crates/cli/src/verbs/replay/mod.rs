@@ -121,7 +121,7 @@ Examples:
   trimtab replay runs/*.jsonl --window 40k --curve 2,4,8,16 --compare turns,refs,oracle --html out.html
   trimtab replay runs/*.jsonl --model claude-opus-5-5 --html out.html
   trimtab replay session.jsonl --window 40k --windows out.jsonl write every window
-  trimtab replay session.jsonl --window 40k --set ageing.cards.economy=8
+  trimtab replay session.jsonl --window 40k --set ageing.rewrite.economy=8
   trimtab replay runs/*.jsonl --window 40k --json | jq .effective_ratio
 
 Exit codes: 0 success, 1 failure, 2 wrong input or arguments.

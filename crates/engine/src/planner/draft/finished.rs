@@ -1,25 +1,21 @@
 //! The plan that follows from the answer of a summariser, or from none.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use trimtab_model::{Message, MessageKind, Output, Part, Ref};
+use trimtab_model::{Message, MessageKind, Output, Ref};
 
 use super::{CompactionDraft, DraftContent};
 use crate::compaction::answer::{SummaryAnswer, SummaryEnding, SummaryRefusal, judge};
-use crate::compaction::audit::{self, Coverage};
-use crate::compaction::fallback;
 use crate::compaction::rebuild::{Replacement, SummaryPlacement, rebuild};
 use crate::compaction::recovery::with_note;
-use crate::compaction::text_budget::TextBudget;
+use crate::digest::{digest, is_digest};
 use crate::normalise::Slot;
 use crate::plan::{Edit, Plan};
 use crate::planner::output_digest;
-use crate::planner::rewrite::{BlockContents, RewriteResult};
 use crate::planner::survivors::Survivors;
 use crate::view::placeholder::{read_call, way_back_to_messages};
 
-/// The placement of a block that explains itself.
+/// The placement of a digest, which says itself what it is.
 const AS_IT_IS: SummaryPlacement = SummaryPlacement::Message {
     prefix: String::new(),
 };
@@ -35,8 +31,6 @@ pub struct FinishedCompaction {
     pub by_model: bool,
     /// True if the summary is empty, so that only a ref represents the replaced messages.
     pub is_silent: bool,
-    /// How much of the replaced messages the summary covers; none if that was not checked.
-    pub coverage: Option<Coverage>,
 }
 
 impl FinishedCompaction {
@@ -46,25 +40,6 @@ impl FinishedCompaction {
         // A summary larger than what it would replace shows that there is nothing to gain.
         let is_too_large = matches!(self.refusal, Some(SummaryRefusal::TooLarge { .. }));
         fallback && !self.is_silent && !is_too_large
-    }
-}
-
-/// The texts that take the place of the replaced messages.
-#[derive(Default)]
-struct WrittenSummary {
-    replacement: Replacement,
-    refs: Vec<Ref>,
-    coverage: Option<Coverage>,
-    /// True if no summary could be written.
-    is_silent: bool,
-}
-
-impl From<Replacement> for WrittenSummary {
-    fn from(replacement: Replacement) -> Self {
-        Self {
-            replacement,
-            ..Self::default()
-        }
     }
 }
 
@@ -79,29 +54,30 @@ impl CompactionDraft {
             None => (None, None),
         };
         let by_model = answer.is_some();
-        let written = match (&self.survivors.content, answer) {
-            (DraftContent::Summary, Some(answer)) => self.audited_summary(answer),
-            (DraftContent::Summary, None) => self.summary_without_model(),
-            (DraftContent::Line | DraftContent::LineInPlace, _) => {
-                WrittenSummary::from(Replacement {
-                    note: self.ref_line().unwrap_or_default(),
-                    ..Replacement::default()
-                })
+        let replacement = match (&self.survivors.content, answer) {
+            (DraftContent::Summary, Some(answer)) => self.summary_of_model(answer),
+            (DraftContent::Summary, None) => {
+                // A summary must be smaller than what it replaces.
+                let most = self.replaced_tokens().saturating_sub(1);
+                Replacement {
+                    // No model reads the earlier retained text, so it is copied.
+                    retain: newest_of_kind(&self.survivors.slots, MessageKind::Retain, ""),
+                    ..self.digest_within(self.summary_tokens().min(most))
+                }
             }
-            (DraftContent::PreviousSummary, _) => self.previous_summary().into(),
-            (DraftContent::Rewrite(rewritten), _) => WrittenSummary::from(Replacement {
-                summary: self.block(rewritten),
+            (DraftContent::Digest { tokens, .. }, _) => self.digest_within(*tokens),
+            (DraftContent::Line | DraftContent::LineInPlace, _) => Replacement {
+                note: self.ref_line().unwrap_or_default(),
                 ..Replacement::default()
-            }),
+            },
+            (DraftContent::PreviousSummary, _) => self.previous_summary(),
         };
-        let mut plan = self.plan(&written.replacement);
-        plan.name_refs(&written.refs);
+        let is_summary = matches!(self.survivors.content, DraftContent::Summary);
         FinishedCompaction {
-            is_silent: written.is_silent,
-            plan,
+            is_silent: is_summary && !by_model && !is_digest(&replacement.summary),
+            plan: self.plan(&replacement),
             refusal,
             by_model,
-            coverage: written.coverage,
         }
     }
 
@@ -124,56 +100,47 @@ impl CompactionDraft {
             .sum()
     }
 
-    /// The summary of a model, checked against the replaced messages.
-    fn audited_summary(&self, answer: SummaryAnswer) -> WrittenSummary {
-        let setting = &self.policy.compaction.audit;
-        let mut replacement = Replacement {
+    /// The summary of a model, with a line that says how to read the replaced messages.
+    fn summary_of_model(&self, answer: SummaryAnswer) -> Replacement {
+        let mut summary = answer.effective_summary;
+        if let Some(stored) = self.shown_ref() {
+            let replaced = self.survivors.replaced.len();
+            let call = read_call(stored, 0);
+            // Writing into a String cannot fail.
+            let _ = write!(summary, "\n[{replaced} messages in full: {call}]");
+        }
+        Replacement {
             retain: answer.retain,
-            summary: answer.effective_summary,
+            summary,
             note: String::new(),
-        };
-        if !setting.enabled {
-            self.name_ref(&mut replacement.summary);
-            return replacement.into();
         }
-        let replaced: Vec<&Message> = self.replaced().map(|message| &**message).collect();
-        let texts = [replacement.retain.as_str(), replacement.summary.as_str()];
-        let audit = audit::audit(&replaced, &texts);
-        let room = self.window.map_or(setting.block_tokens, |window| {
-            setting.block_tokens.min(window / 20)
-        });
-        let block = audit.fact_block(&TextBudget::new(room, &|text| self.weigh(text)));
-        if !block.text.is_empty() {
-            let _ = write!(replacement.summary, "\n\n{}", block.text);
+    }
+
+    /// The digest of everything that is hidden.
+    fn digest_within(&self, tokens: u64) -> Replacement {
+        let weigh = |text: &str| self.weigh(text);
+        Replacement {
+            summary: digest(&self.hidden, self.shown_ref(), tokens, weigh),
+            ..Replacement::default()
         }
-        self.name_ref(&mut replacement.summary);
-        WrittenSummary {
-            replacement,
-            refs: block.refs,
-            coverage: Some(block.coverage),
-            is_silent: false,
-        }
+    }
+
+    /// The ref of the replaced messages, if the model may see it.
+    fn shown_ref(&self) -> Option<&Ref> {
+        self.stored.as_ref().filter(|_| self.can_retrieve)
     }
 
     /// The line that names the ref of the replaced messages, if the model may see it.
     fn ref_line(&self) -> Option<String> {
-        let stored = self.stored.as_ref().filter(|_| self.can_retrieve)?;
+        let stored = self.shown_ref()?;
         let replaced = self.survivors.replaced.len();
         Some(way_back_to_messages(replaced, stored))
-    }
-
-    /// The block of a rewrite.
-    fn block(&self, rewritten: &RewriteResult) -> String {
-        let text = |block: &BlockContents| block.text(self.stored.as_ref());
-        rewritten.block.as_ref().map(text).unwrap_or_default()
     }
 
     /// The summary and the retained text of the last compaction, with a note.
     fn previous_summary(&self) -> Replacement {
         let slots = &self.survivors.slots;
-        let prefix = match &self.policy.compaction.placement {
-            SummaryPlacement::Message { prefix } | SummaryPlacement::System { prefix } => prefix,
-        };
+        let prefix = self.policy.compaction.placement.prefix();
         let summary = newest_of_kind(slots, MessageKind::Summary, prefix);
         let mut summary = with_note(&summary, self.survivors.replaced.len());
         if let Some(line) = self.ref_line() {
@@ -187,62 +154,8 @@ impl CompactionDraft {
         }
     }
 
-    /// The summary that needs no model.
-    fn summary_without_model(&self) -> WrittenSummary {
-        let replaced = self.replaced().map(|message| self.without_prefix(message));
-        let replaced: Vec<Cow<'_, Message>> = replaced.collect();
-        let weigh = |text: &str| self.weigh(text);
-        let budget = TextBudget::new(self.summary_tokens(), &weigh);
-        let mut made = fallback::summarise(&replaced, self.keeps_task(), &budget);
-        let is_silent = made.text.trim().is_empty();
-        self.name_ref(&mut made.text);
-        WrittenSummary {
-            is_silent,
-            replacement: Replacement {
-                // No model reads the earlier retained text, so it is copied.
-                retain: newest_of_kind(&self.survivors.slots, MessageKind::Retain, ""),
-                summary: made.text,
-                note: String::new(),
-            },
-            refs: made.refs,
-            coverage: Some(made.coverage),
-        }
-    }
-
-    /// An earlier summary without the prefix of its placement, which would be nested in the next one;
-    /// any other message unchanged.
-    fn without_prefix<'m>(&self, message: &'m Message) -> Cow<'m, Message> {
-        let (SummaryPlacement::Message { prefix } | SummaryPlacement::System { prefix }) =
-            &self.policy.compaction.placement;
-        let text = message.text();
-        if prefix.is_empty() || !message.is_summary() || !text.starts_with(prefix) {
-            return Cow::Borrowed(message);
-        }
-        let said = text.trim_start_matches(prefix.as_str());
-        Cow::Owned(Message {
-            parts: vec![Part::text(said)],
-            ..message.clone()
-        })
-    }
-
-    /// True if a message of the user stays before the replaced ones.
-    fn keeps_task(&self) -> bool {
-        let first = self.survivors.replaced.first().copied().unwrap_or(0);
-        let mut before = self.survivors.slots.iter().take(first);
-        before.any(|slot| slot.message.is_real_user())
-    }
-
     fn weigh(&self, text: &str) -> u64 {
         self.policy.estimate.text(text)
-    }
-
-    /// Appends a line that says how to read the replaced messages.
-    fn name_ref(&self, summary: &mut String) {
-        if let Some(stored) = self.stored.as_ref().filter(|_| self.can_retrieve) {
-            let replaced = self.survivors.replaced.len();
-            let call = read_call(stored, 0);
-            let _ = write!(summary, "\n[{replaced} messages in full: {call}]");
-        }
     }
 
     pub(super) fn plan(&self, replacement: &Replacement) -> Plan {
@@ -255,7 +168,7 @@ impl CompactionDraft {
         let compaction = &self.policy.compaction;
         let rebuilt = |placement| rebuild(slots, kept, replacement, placement);
         let mut digested = Vec::new();
-        let mut edits = match content {
+        let edits = match content {
             DraftContent::LineInPlace => self.hide_in_place(&replacement.note),
             DraftContent::PreviousSummary => rebuilt(&compaction.placement),
             DraftContent::Summary | DraftContent::Line => {
@@ -265,13 +178,8 @@ impl CompactionDraft {
                 edits.extend(digest);
                 edits
             }
-            // A rewrite that hides nothing only shortens outputs in place.
-            DraftContent::Rewrite(_) if replaced.is_empty() => Vec::new(),
-            DraftContent::Rewrite(_) => rebuilt(&AS_IT_IS),
+            DraftContent::Digest { .. } => rebuilt(&AS_IT_IS),
         };
-        if let DraftContent::Rewrite(rewritten) = content {
-            edits.extend(rewritten.edits.iter().cloned());
-        }
         let reason = self.request.reason.clone();
         let mut plan = Plan::new(reason, edits);
         let hidden = replaced.iter().filter_map(|at| slots.get(*at));

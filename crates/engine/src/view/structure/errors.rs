@@ -19,7 +19,7 @@ static FRAME: LazyRegex =
     LazyRegex::new(r#"^\s*(?:at |File "|#|stack backtrace:|Caused by|goroutine |\.\.\. )"#);
 
 /// The lines that look like errors, in order.
-pub(super) fn find_errors(lines: &TextLines<'_>) -> Vec<usize> {
+pub(in crate::view) fn find_errors(lines: &TextLines<'_>) -> Vec<usize> {
     let text = lines.text();
     let mut found = Vec::new();
     let mut from = 0;
@@ -61,7 +61,7 @@ fn is_error_word(line: &str, from: usize, to: usize) -> bool {
 const LONGEST_TRACE: usize = 60;
 
 /// The number of lines after line `at` that belong to its error: stack frames, source excerpts.
-pub(super) fn trace_length(lines: &TextLines<'_>, at: usize) -> usize {
+pub(in crate::view) fn trace_length(lines: &TextLines<'_>, at: usize) -> usize {
     let mut belonging = 0;
     while belonging < LONGEST_TRACE {
         let next = at + belonging + 1;

@@ -3,14 +3,14 @@
 use trimtab_model::work;
 
 /// The lines of a text, with their ends.
-pub(super) struct TextLines<'a> {
+pub(in crate::view) struct TextLines<'a> {
     text: &'a str,
     /// The start of each line, and the end of the text.
     starts: Vec<usize>,
 }
 
 impl<'a> TextLines<'a> {
-    pub(super) fn new(text: &'a str) -> Self {
+    pub(in crate::view) fn new(text: &'a str) -> Self {
         work::step_text(text);
         let mut starts = vec![0];
         starts.extend(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1));
@@ -21,16 +21,16 @@ impl<'a> TextLines<'a> {
         Self { text, starts }
     }
 
-    pub(super) fn text(&self) -> &'a str {
+    pub(in crate::view) fn text(&self) -> &'a str {
         self.text
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::view) fn len(&self) -> usize {
         self.starts.len() - 1
     }
 
     /// Line `at` with its newline; empty past the end.
-    pub(super) fn line_with_newline(&self, at: usize) -> &'a str {
+    pub(in crate::view) fn line_with_newline(&self, at: usize) -> &'a str {
         let bounds = self.starts.get(at).zip(self.starts.get(at + 1));
         bounds
             .and_then(|(&from, &to)| self.text.get(from..to))
@@ -38,18 +38,18 @@ impl<'a> TextLines<'a> {
     }
 
     /// Line `at` without its newline; a carriage return stays.
-    pub(super) fn get(&self, at: usize) -> &'a str {
+    pub(in crate::view) fn get(&self, at: usize) -> &'a str {
         let line = self.line_with_newline(at);
         line.strip_suffix('\n').unwrap_or(line)
     }
 
     /// The end of line `at`, including its newline.
-    pub(super) fn end(&self, at: usize) -> usize {
+    pub(in crate::view) fn end(&self, at: usize) -> usize {
         self.starts.get(at + 1).copied().unwrap_or(self.text.len())
     }
 
     /// The line that contains byte `byte`.
-    pub(super) fn line_at_byte(&self, byte: usize) -> usize {
+    pub(in crate::view) fn line_at_byte(&self, byte: usize) -> usize {
         self.starts
             .partition_point(|start| *start <= byte)
             .saturating_sub(1)

@@ -23,12 +23,12 @@
 //! as there. JSON that is nested deeper than 120 levels is cut as lines.
 
 mod clip;
-mod errors;
+pub(in crate::view) mod errors;
 mod fitting;
 mod fold;
 mod json;
 mod line_waves;
-mod lines;
+pub(in crate::view) mod lines;
 mod marker;
 mod output_format;
 mod select;

@@ -3,14 +3,12 @@
 use std::io::Cursor;
 use std::sync::Arc;
 
-use trimtab::engine::compaction::text_budget::TextBudget;
-use trimtab::engine::compaction::{audit, fallback};
 use trimtab::engine::log::Log;
 use trimtab::engine::normalise::{NormaliseOptions, OpenCallRepair, normalise};
 use trimtab::engine::policy::{PRESETS, Policy};
 use trimtab::engine::view::{Shape, StructureCut, ViewContext, view};
-use trimtab::engine::{facts, removal, verify};
-use trimtab::model::{Dialect, Message, RawJson, rounds, work};
+use trimtab::engine::{removal, verify};
+use trimtab::model::{Dialect, Message, RawJson, rounds};
 use trimtab::request;
 use trimtab::session::{Limits, ManualCompaction, Moment, Session, Setup};
 use trimtab::store::{MemoryStore, SessionId};
@@ -22,16 +20,12 @@ use trimtab::wire::validate::validate;
 /// A stage: its name, and what it does.
 pub(super) type NamedStage = (&'static str, fn(&[Message]));
 
-pub(super) const STAGES: [NamedStage; 10] = [
+pub(super) const STAGES: [NamedStage; 8] = [
     ("pairing", |log| drop(rounds::pair(log))),
     ("normalising", normalising),
     ("verifying", verifying),
     ("removal", removing),
-    ("views and facts", views_and_facts),
-    ("audit", auditing),
-    ("summary without a model", |log| {
-        fallback::summarise(log, false, &TextBudget::new(4_000, &bytes));
-    }),
+    ("views", views),
     ("planning", planning),
     ("scanning and splicing", scanning_and_splicing),
     ("reading a transcript", reading_a_transcript),
@@ -40,10 +34,6 @@ pub(super) const STAGES: [NamedStage; 10] = [
 const DIALECTS: [Dialect; 3] = [Dialect::Chat, Dialect::Messages, Dialect::Responses];
 /// A window, in tokens, that all but the smallest conversations are too large for.
 const WINDOW: u64 = 8_000;
-
-fn bytes(text: &str) -> u64 {
-    text.len() as u64
-}
 
 fn shared(log: &[Message]) -> Vec<Arc<Message>> {
     log.iter().cloned().map(Arc::new).collect()
@@ -77,28 +67,14 @@ fn removing(log: &[Message]) {
     removal::safe_cut(log, 1);
 }
 
-fn views_and_facts(log: &[Message]) {
+fn views(log: &[Message]) {
     let shape = Shape::Structure(StructureCut {
         cap: 2_000,
         ..StructureCut::default()
     });
-    for message in log {
-        facts::extract(&message.text(), &mut |_| work::step(1));
-        facts::constraints(&message.text(), &mut |_| work::step(1));
-        for call in message.calls() {
-            facts::extract(&call.arguments, &mut |_| work::step(1));
-            facts::commands(&call.name, &call.arguments, &mut |_| work::step(1));
-        }
-        for output in message.outputs() {
-            facts::extract(&output.text(), &mut |_| work::step(1));
-            view(&output.text(), &shape, &ViewContext::default());
-        }
+    for output in log.iter().flat_map(Message::outputs) {
+        view(&output.text(), &shape, &ViewContext::default());
     }
-}
-
-fn auditing(log: &[Message]) {
-    let audit = audit::audit(log, &["the user wants 17 GB and src/main.rs"]);
-    audit.fact_block(&TextBudget::new(4_000, &bytes));
 }
 
 /// Everything that a session decides about a conversation, under every preset.

@@ -12,6 +12,8 @@ use crate::policy::RewriteAgeing;
 const CALLS_BETWEEN_LOOKS: u64 = 3;
 /// After this many calls since the last rewrite, a window counts as long.
 const CALLS_OF_EARLY_LOOKS: u64 = 48;
+/// A rewrite that is not forced must at least halve the window.
+const LEAST_RATIO: u64 = 2;
 /// A rewrite is expected to leave at least this share of what the previous one left, in percent.
 const LEFT_AGAIN: u64 = 85;
 /// The usable share of the room below a price cliff, in percent, because counts differ.
@@ -103,7 +105,10 @@ pub(super) fn switch_point(
     if total > settings.high_mark(room) && !(may_wait && total <= room) {
         return Some(due(SwitchReason::HighWater));
     }
-    let cold = conditions.cold && !may_wait && total > settings.cold_mark(room);
+    // A cold cache makes a rewrite free, but what leaves the window may be needed again.
+    let cold = conditions.cold
+        && !may_wait
+        && total >= settings.low_mark(room).saturating_mul(LEAST_RATIO);
     // A price cliff first: it costs money with the very next call.
     cliff(conditions, total).or_else(|| cold.then(|| due(SwitchReason::Cold)))
 }
@@ -146,8 +151,7 @@ pub(super) fn possible_switch_point(
         0
     });
     let read = read_in_vain(total, expected, calls, &switch_point.rates);
-    // A rewrite must at least halve the window to be worth a look.
-    let may_be = total >= least.saturating_mul(2)
+    let may_be = total >= least.saturating_mul(LEAST_RATIO)
         && calls.is_multiple_of(CALLS_BETWEEN_LOOKS)
         && read >= cost_limit(settings, expected, &switch_point);
     may_be.then_some(switch_point)

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::switch::{SwitchPoint, SwitchReason};
+use super::switch_point::{SwitchPoint, SwitchReason};
 
 /// The costs and savings of a rewrite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
