@@ -16,7 +16,7 @@ const PAST_END: &str = "Offset exceeds output length.";
 /// What a line says that goes on behind what is shown of it.
 const MORE_OF_LINE: &str = " bytes more in this line: ";
 /// A line that names refs says one of these.
-const NAMES_REFS: [&str; 4] = ["ref", "is behind ", "in the same way: ", "trimtab: "];
+const NAMES_REFS: [&str; 3] = ["ref", "is behind ", "trimtab: "];
 /// How many refs are read at once.
 const AT_ONCE: usize = 3;
 /// How many lines are asked for at once.

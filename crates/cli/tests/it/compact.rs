@@ -328,7 +328,6 @@ fn report_goes_to_standard_error_if_the_transcript_is_on_standard_output() {
         " less)",
         "replaced",
         "written without a model",
-        "audit",
         "the original transcript",
     ] {
         assert!(

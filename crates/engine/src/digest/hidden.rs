@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use trimtab_model::rounds::{self, PartPosition};
-use trimtab_model::{Call, Message, MessageKind, Output, Ref, Role};
+use trimtab_model::{Call, Message, MessageKind, Output, Ref, Role, work};
 
 use super::lines::{Item, Said, item};
 use super::tool_use::{FileAccess, asked, files, has_failed, is_receipt};
@@ -21,13 +21,22 @@ use crate::view::tools::is_retrieval;
 
 /// Only the newest messages are looked at, so that a digest of a long session does not cost more
 /// than one of a short session.
-const MOST_MESSAGES: usize = 2_000;
+const MOST_MESSAGES: usize = 400;
 /// The bytes of what a call was asked.
 const ASKED_BYTES: usize = 120;
 /// A run prints its result at its end. This many bytes there are searched for errors.
 const SEARCHED_BYTES: usize = 16 << 10;
 /// The bytes of the error lines of one run, and of one line of them.
 const ERROR_BYTES: usize = 600;
+/// The beginnings of statements about errors, in the languages that agents mostly work on.
+const STATEMENTS: [&str; 6] = ["raise ", "throw ", "except ", "catch ", "return ", "class "];
+/// An output has lines that stand out if it has at least this many lines, nine of ten like at least
+/// four others, and at most this many unlike all others.
+const LEAST_LINES: usize = 20;
+const COMMON: usize = 5;
+const MOST_ODD: usize = 3;
+/// The bytes of an output that are compared.
+const COMPARED_BYTES: usize = 64 << 10;
 const ERROR_LINE_BYTES: usize = 240;
 
 /// Messages that left the window: those of this compaction, and those of earlier ones.
@@ -115,15 +124,27 @@ impl HiddenMessages {
             texts.filter(|said| !said.text.is_empty()).collect()
         };
         let outputs = self.outputs();
-        let (mut failed, mut others) = (Vec::new(), Vec::new());
+        let (mut failed, mut odd, mut others) = (Vec::new(), Vec::new(), Vec::new());
+        let mut known_errors = HashSet::new();
         let mut by_file = FileHistories::default();
         for output in &outputs {
             let kind = output.call.map_or("output", |call| &call.name).to_owned();
             let text = item(&output.line());
             if let Some(errors) = &output.errors {
-                let text = format!("{text}:\n{errors}");
-                failed.push(Item { kind, text });
-            } else if !by_file.add(output) && !is_receipt(output.call, output.bytes) {
+                if known_errors.insert(without_digits(errors)) {
+                    let text = format!("{text}:\n{errors}");
+                    failed.push(Item { kind, text });
+                }
+                continue;
+            }
+            if output.is_repeated {
+                continue;
+            }
+            let names_file = by_file.add(output);
+            if let Some(lines) = &output.odd {
+                let text = format!("{text}:\n{lines}");
+                odd.push(Item { kind, text });
+            } else if !names_file && !is_receipt(output.call, output.bytes) {
                 others.push(Item { kind, text });
             }
         }
@@ -132,12 +153,13 @@ impl HiddenMessages {
             user: said(Message::is_real_user),
             model: said(|message| message.role == Role::Assistant),
             failed,
+            odd,
             files: by_file.lines(),
             outputs: others,
         }
     }
 
-    /// The outputs, oldest first. Of equal calls only the newest is current.
+    /// The outputs, oldest first.
     fn outputs(&self) -> Vec<HiddenOutput<'_>> {
         let pairing = rounds::pair(&self.messages);
         let answered = pairing.outputs.iter();
@@ -149,13 +171,13 @@ impl HiddenMessages {
         for (at, message) in self.messages.iter().enumerate().rev() {
             for (part, output) in outputs_of(message) {
                 let call = calls.get(&PartPosition { message: at, part }).copied();
-                let mut is_repeated =
-                    || call.is_some_and(|call| !known.insert((&call.name, &call.arguments)));
                 // What a retrieval repeats has a line of its own.
-                if call.is_some_and(|call| is_retrieval(&call.name)) || is_repeated() {
+                if call.is_some_and(|call| is_retrieval(&call.name)) {
                     continue;
                 }
-                found.push(HiddenOutput::new(call, &output));
+                let is_repeated =
+                    call.is_some_and(|call| !known.insert((&call.name, &call.arguments)));
+                found.push(HiddenOutput::new(call, &output, is_repeated));
             }
         }
         found.reverse();
@@ -177,12 +199,17 @@ struct HiddenOutput<'m> {
     call: Option<&'m Call>,
     stored: Option<String>,
     bytes: usize,
+    /// True if the same call was made again later. Only its errors still count: what failed once
+    /// may fail again.
+    is_repeated: bool,
     /// The quoted lines of its errors, if it is the output of a run that failed.
     errors: Option<String>,
+    /// The quoted lines that are unlike all others.
+    odd: Option<String>,
 }
 
 impl<'m> HiddenOutput<'m> {
-    fn new(call: Option<&'m Call>, output: &Output) -> Self {
+    fn new(call: Option<&'m Call>, output: &Output, is_repeated: bool) -> Self {
         let text = output.text();
         let end = last_bytes(&text, SEARCHED_BYTES);
         let lines = errors_in(end);
@@ -195,8 +222,11 @@ impl<'m> HiddenOutput<'m> {
                 lines
             }
         };
+        let odd = odd_lines(&text);
         Self {
             call,
+            is_repeated,
+            odd: (!odd.is_empty()).then(|| quoted(&odd.join("\n"))),
             stored: output.stored.as_ref().map(ToString::to_string),
             bytes: text.len(),
             errors: failed.then(|| quoted(&lines())),
@@ -216,13 +246,17 @@ impl<'m> HiddenOutput<'m> {
     }
 }
 
-/// The first lines of errors in the end of an output, within their limit.
+/// The first lines of errors in the end of an output, within their limit, each once.
 fn errors_in(text: &str) -> String {
     let mut lines = String::new();
+    let mut known = HashSet::new();
     for piece in without_markers(text) {
         for range in error_lines(piece) {
             for line in piece.get(range).unwrap_or_default().lines() {
                 let line = first_bytes(line.trim_end(), ERROR_LINE_BYTES);
+                if is_statement(line) || !known.insert(without_digits(line)) {
+                    continue;
+                }
                 if lines.len() + line.len() >= ERROR_BYTES {
                     return lines;
                 }
@@ -234,6 +268,55 @@ fn errors_in(text: &str) -> String {
         }
     }
     lines
+}
+
+/// True for a statement that mentions an error. Test runners print the source around a failure
+/// before the error itself.
+fn is_statement(line: &str) -> bool {
+    let first = line.trim_start_matches(['>', ' ', '\t', '}']);
+    STATEMENTS.iter().any(|word| first.starts_with(word))
+}
+
+/// Errors that differ only in numbers are repetitions.
+fn without_digits(text: &str) -> String {
+    text.replace(|c: char| c.is_ascii_digit(), "")
+}
+
+/// The lines of an output that are unlike all others, such as one error in a log or one remark in a
+/// listing. None if the output is a text whose lines are all different, or has many such lines.
+fn odd_lines(text: &str) -> Vec<&str> {
+    let text = first_bytes(text, COMPARED_BYTES);
+    work::step_text(text);
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    if lines.len() < LEAST_LINES {
+        return Vec::new();
+    }
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    for line in &lines {
+        *counts.entry(shape(line)).or_default() += 1;
+    }
+    let common: usize = counts.values().filter(|count| **count >= COMMON).sum();
+    let is_odd = |line: &&&str| counts.get(&shape(line)) == Some(&1);
+    let odd = lines
+        .iter()
+        .filter(is_odd)
+        .map(|line| first_bytes(line, ERROR_LINE_BYTES));
+    let odd: Vec<&str> = odd.collect();
+    if common * 10 < lines.len() * 9 || odd.len() > MOST_ODD {
+        return Vec::new();
+    }
+    odd
+}
+
+/// A line without the words that have a digit: numbers, times, ids.
+fn shape(line: &str) -> String {
+    let words = line.split(|c: char| !c.is_ascii_alphanumeric());
+    let words = words.filter(|word| !word.bytes().any(|byte| byte.is_ascii_digit()));
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// What was done with each file.

@@ -90,6 +90,50 @@ fn same_errors_of_files_and_searches_are_no_failures() {
 }
 
 #[test]
+fn line_that_stands_out_in_a_listing_is_quoted() {
+    let row = |at: usize| format!("2026-01-01T00:00:{at} INFO request {at} served\n");
+    let mut text: String = (0..200).map(row).collect();
+    text.insert_str(
+        900,
+        "\n2026-01-01T00:01:00 WARN disk quota of tenant-7 exceeded\n",
+    );
+    let log = [
+        call("1", "read", r#"{"path":"big.log"}"#),
+        output("1", &text, false),
+    ];
+    let told = made(&log, 4_000);
+    assert!(
+        told.contains("\n> 2026-01-01T00:01:00 WARN disk quota of tenant-7 exceeded"),
+        "{told}"
+    );
+    let source = "fn a() {}\nlet b = c;\n".repeat(9) + "struct D {\n e: F,\n}\nimpl G for H {}\n";
+    let log = [
+        call("1", "read", r#"{"path":"a.rs"}"#),
+        output("1", &source, false),
+    ];
+    assert!(!made(&log, 4_000).contains("unlike"));
+}
+
+#[test]
+fn error_outlives_later_runs_that_passed() {
+    let run = |id: &str, text: &str| [call(id, "run_tests", "{}"), output(id, text, false)];
+    let first = run(
+        "1",
+        "    raise ValueError(items)\nerror: worker stopped with code 9831\n",
+    );
+    let log = [first, run("2", "all passed"), run("3", "all passed")].concat();
+    let told = made(&log, 4_000);
+    assert!(
+        told.contains("> error: worker stopped") && !told.contains("raise"),
+        "{told}"
+    );
+    assert!(
+        told.contains("run_tests(): 10 B, ref ref-3") && !told.contains("ref-2"),
+        "{told}"
+    );
+}
+
+#[test]
 fn it_is_the_same_every_time_and_within_its_room() {
     for tokens in [0, 10, 40, 100, 300, 700, 1_500] {
         let once = made(&log(), tokens);

@@ -29,6 +29,8 @@ pub(super) enum FileAccess {
 
 /// Parts of the names of tools that run commands.
 const SHELLS: [&str; 6] = ["bash", "shell", "exec", "terminal", "command", "python"];
+/// Parts of the names of tools that run one thing.
+const RUNS: [&str; 4] = ["test", "build", "compile", "lint"];
 /// Part of the names of tools that write to a running command, and show what it prints.
 const INPUT: &str = "stdin";
 /// Parts of the names of tools that change something and report only the result.
@@ -189,14 +191,10 @@ fn patched_files(arguments: &str) -> Vec<(String, FileAccess)> {
 /// What a file contains or a search finds says nothing about the call: a search that finds nothing
 /// has an exit code too.
 pub(super) fn has_failed(call: Option<&Call>, output: &Output, errors: bool) -> bool {
-    let is_run = purpose(call) == OutputPurpose::Running;
-    let runs_command = is_run && call.is_some_and(|call| is_one_of(&call.name, &SHELLS));
-    let continues = call.is_some_and(|call| is_one_of(&call.name, &[INPUT]));
-    let code = (runs_command || continues).then(|| exit_code(&output.text()));
-    output.is_error
-        || code
-            .flatten()
-            .map_or(errors && runs_command, |code| code != 0)
+    let is_named = |words: &[&str]| call.is_some_and(|call| is_one_of(&call.name, words));
+    let is_run = purpose(call) == OutputPurpose::Running && (is_named(&SHELLS) || is_named(&RUNS));
+    let code = (is_run || is_named(&[INPUT])).then(|| exit_code(&output.text()));
+    output.is_error || code.flatten().map_or(errors && is_run, |code| code != 0)
 }
 
 /// True if an output of `bytes` only says that something was done.

@@ -47,51 +47,41 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }
 
-/// What a preset states, what it is about, and where we differ.
+/// What a preset is about, how many statements of its design work, and where we differ.
 fn preset(text: &mut String, preset: &Preset, statements: &[Statement]) {
     let about = capital(preset.about);
-    let _ = write!(text, "## `{}`\n\n{about}.\n", preset.name);
-    let own: Vec<&Statement> = statements
-        .iter()
-        .filter(|one| one.preset == preset.name)
-        .collect();
+    let _ = write!(text, "## `{}`\n\n{about}.\n\n", preset.name);
+    let own = statements.iter().filter(|one| one.preset == preset.name);
     let config = settings_of(preset);
-    for part in own.chunk_by(|one, next| one.part == next.part) {
-        let title = part.first().map_or("", |one| one.part.as_str());
-        let head = "| statement of the design | Trimtab | settings |\n|---|---|---|\n";
-        let _ = write!(text, "\n### {title}\n\n{head}");
-        for statement in part {
-            let cells = [
-                cell(&statement.says),
-                cell(&here(statement)),
-                settings(statement, &config),
-            ];
-            let _ = writeln!(text, "| {} |", cells.join(" | "));
+    for key in own.clone().flat_map(|one| &one.settings) {
+        assert!(config.get(key).is_some(), "no setting {key}");
+    }
+    let (works, others): (Vec<&Statement>, Vec<&Statement>) =
+        own.partition(|one| one.ours.is_empty() && one.why.is_empty());
+    if others.is_empty() {
+        for statement in works {
+            let _ = writeln!(text, "- {}", statement.says);
+        }
+    } else {
+        let all = works.len() + others.len();
+        let _ = write!(
+            text,
+            "{} of {all} statements work as stated. Others:\n\n",
+            works.len()
+        );
+        for statement in others {
+            let _ = writeln!(text, "- {} {}", statement.says, here(statement));
         }
     }
     text.push('\n');
 }
 
-/// What we do about a statement.
+/// What we do about a statement that does not work as stated.
 fn here(statement: &Statement) -> String {
     match (statement.ours.as_str(), statement.why.as_str()) {
-        ("", "") => "works".to_owned(),
-        ("", why) => format!("does not apply: {why}"),
-        (ours, why) => format!("differs: {ours}. Why: {why}."),
+        ("", why) => format!("**Does not apply**: {why}."),
+        (ours, why) => format!("**Here**: {ours}. **Why**: {why}."),
     }
-}
-
-fn settings(statement: &Statement, config: &Config) -> String {
-    let settings = statement.settings.iter().map(|key| {
-        let value = config
-            .get(key)
-            .unwrap_or_else(|| panic!("no setting {key}"));
-        let value = inline(value);
-        let short: String = value.chars().take(LONGEST_VALUE).collect();
-        let dots = if short.len() < value.len() { "..." } else { "" };
-        format!("`{key} = {}{dots}`", cell(&short))
-    });
-    settings.collect::<Vec<_>>().join("<br>")
 }
 
 fn capital(text: &str) -> String {
