@@ -20,6 +20,7 @@
 //! assert_eq!(shown, "one\ntwo\n\n[tool output truncated]");
 //! ```
 
+pub(crate) mod errors;
 pub(crate) mod figures;
 mod head_lines;
 mod limits;

@@ -1,6 +1,7 @@
 //! Orders the lines of a text by importance, depending on its format.
 
-use super::errors::trace_length;
+use std::ops::Range;
+
 use super::lines::TextLines;
 use super::output_format::{OutputFormat, hit_path, is_definition};
 use crate::pattern::LazyRegex;
@@ -25,17 +26,17 @@ pub(super) fn wants_errors(kind: OutputFormat) -> bool {
     }
 }
 
-/// The waves for a text of a format; `marks` are the lines that look like errors, if the format
+/// The waves for a text of a format; `marks` are the errors with their traces, if the format
 /// [wants](wants_errors) them.
 pub(super) fn waves<'a>(
     kind: OutputFormat,
     lines: &'a TextLines<'_>,
-    marks: &'a [usize],
+    marks: &'a [Range<usize>],
 ) -> Vec<LineWave<'a>> {
     let all = 0..lines.len();
     let head = |until: u64| wave(until, all.clone());
     let tail = |until: u64| wave(until, all.clone().rev());
-    let errors = |until: u64| wave(until, both_ends(marks));
+    let errors = |until: u64| wave(until, both_ends(marks).map(|error| error.start));
     match kind {
         // The lines before a diff show how the command went.
         OutputFormat::Diff => vec![
@@ -59,7 +60,7 @@ pub(super) fn waves<'a>(
             head(5),
             tail(30),
             errors(60),
-            wave(85, details(lines, marks)),
+            wave(85, details(marks)),
             head(90),
             tail(100),
         ],
@@ -82,7 +83,7 @@ pub(super) fn waves<'a>(
             head(15),
             tail(35),
             errors(65),
-            wave(85, details(lines, marks)),
+            wave(85, details(marks)),
             wave(100, inward(lines.len())),
         ],
     }
@@ -157,17 +158,15 @@ fn first_hits<'a>(lines: &'a TextLines<'_>, most: usize) -> impl Iterator<Item =
     })
 }
 
-/// The marked lines from both ends inward: the first error is the cause, the last one the result.
-fn both_ends(marks: &[usize]) -> impl Iterator<Item = usize> + '_ {
-    inward(marks.len()).filter_map(|at| marks.get(at).copied())
+/// The errors from both ends inward: the first error is the cause, the last one the result.
+fn both_ends(marks: &[Range<usize>]) -> impl Iterator<Item = Range<usize>> + '_ {
+    inward(marks.len()).filter_map(|at| marks.get(at).cloned())
 }
 
-/// The lines that belong to the marked lines, and the line before each.
-fn details<'a>(lines: &'a TextLines<'_>, marks: &'a [usize]) -> impl Iterator<Item = usize> + 'a {
-    both_ends(marks).flat_map(|at| {
-        let behind = at + 1..=at + trace_length(lines, at);
-        behind.chain(at.checked_sub(1))
-    })
+/// The traces of the errors, and the line before each error.
+fn details(marks: &[Range<usize>]) -> impl Iterator<Item = usize> + '_ {
+    both_ends(marks)
+        .flat_map(|error| (error.start + 1..error.end).chain(error.start.checked_sub(1)))
 }
 
 /// The numbers below `count` from both ends inward: first, last, second, second to last, and so on.

@@ -1,6 +1,10 @@
 //! The lines of a text with their byte positions.
 
+use std::ops::Range;
+
 use trimtab_model::work;
+
+use crate::view::errors::error_lines;
 
 /// The lines of a text, with their ends.
 pub(super) struct TextLines<'a> {
@@ -46,6 +50,14 @@ impl<'a> TextLines<'a> {
     /// The end of line `at`, including its newline.
     pub(super) fn end(&self, at: usize) -> usize {
         self.starts.get(at + 1).copied().unwrap_or(self.text.len())
+    }
+
+    /// The errors, each with the lines of its trace.
+    pub(super) fn errors(&self) -> Vec<Range<usize>> {
+        let found = error_lines(self.text).into_iter();
+        found
+            .map(|bytes| self.line_at_byte(bytes.start)..self.line_at_byte(bytes.end - 1) + 1)
+            .collect()
     }
 
     /// The line that contains byte `byte`.

@@ -23,7 +23,6 @@
 //! as there. JSON that is nested deeper than 120 levels is cut as lines.
 
 mod clip;
-mod errors;
 mod fitting;
 mod fold;
 mod json;
@@ -132,7 +131,7 @@ fn by_lines(text: &str, request: &CutRequest<'_>) -> Option<ShortenedView> {
     let lines = &TextLines::new(text);
     let folds = fold::Folds::of(lines, kind);
     let marks = if line_waves::wants_errors(kind) {
-        errors::find_errors(lines)
+        lines.errors()
     } else {
         Vec::new()
     };
