@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use trimtab_model::Ref;
 
@@ -54,13 +55,13 @@ impl HeadLinesCut {
             return Cow::Borrowed(text);
         }
         // A JSON document is often one long line, and its first chars are of no use.
-        let how = structure::CutRequest {
-            cap: self.max_bytes as u64,
-            measure: &bytes,
-            stored,
-        };
-        if clipped && let Some(view) = structure::cut_json(text, &how) {
-            return view;
+        if clipped && serde_json::from_str::<IgnoredAny>(text).is_ok() {
+            let request = structure::CutRequest {
+                cap: self.max_bytes as u64,
+                measure: &bytes,
+                stored,
+            };
+            return structure::cut(text, &request);
         }
         body.push_str(&note(stored));
         Cow::Owned(body)

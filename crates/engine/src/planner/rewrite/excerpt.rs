@@ -14,7 +14,6 @@ use crate::observation::shown_as;
 use crate::view::figures::first_bytes;
 use crate::view::names::{self, NameSet};
 use crate::view::placeholder::read_call;
-use crate::view::structure::{self, CutRequest};
 
 /// The beginning of an excerpt.
 const HEAD: &str = "[trimtab: output shortened";
@@ -95,11 +94,7 @@ pub(super) fn excerpt(
 pub(super) fn kept_text(text: &str, allowed: ExcerptBudget, interest: &NameInterest) -> String {
     let for_names = percent(allowed.bytes as u64, allowed.names_percent.min(100));
     let for_names = usize::try_from(for_names).unwrap_or(allowed.bytes);
-    let mut kept = if structure::detect(text) == structure::OutputFormat::Json {
-        cut_json(text, allowed.bytes - for_names)
-    } else {
-        best_lines(text, allowed.bytes - for_names, interest)
-    };
+    let mut kept = best_lines(text, allowed.bytes - for_names, interest);
     let left = allowed
         .bytes
         .saturating_sub(kept.len() + names::NAMES.len());
@@ -116,21 +111,6 @@ pub(super) fn kept_text(text: &str, allowed: ExcerptBudget, interest: &NameInter
         kept.push_str(&listed);
     }
     kept.trim_start_matches('\n').to_owned()
-}
-
-/// Cuts JSON so that it stays JSON; empty if it does not fit.
-fn cut_json(text: &str, bytes: usize) -> String {
-    let cut = CutRequest {
-        cap: bytes as u64,
-        measure: &|text| text.len() as u64,
-        stored: None,
-    };
-    let view = structure::cut(text, &cut);
-    if view.len() <= bytes {
-        view.into_owned()
-    } else {
-        String::new()
-    }
 }
 
 /// The lines with the highest values within `bytes`, in their original order.
