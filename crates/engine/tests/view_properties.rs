@@ -90,7 +90,8 @@ fn check_lines(text: &str, view: &str) {
 /// True if `line` is the start and the end of `whole` with the number of missing bytes.
 fn is_clipped(whole: &str, line: &str) -> bool {
     line.match_indices("[… ").any(|(at, mark)| {
-        let (start, rest) = (&line[..at], &line[at + mark.len()..]);
+        let (start, rest) = line.split_at(at);
+        let rest = rest.strip_prefix(mark).unwrap_or_default();
         let Some((missing, end)) = rest.split_once(" bytes left out]") else {
             return false;
         };
