@@ -97,11 +97,6 @@ mod tests {
     }
 
     #[test]
-    fn a_clipped_line_is_owned_up_to() {
-        assert_eq!(view("abc\nd", 2, 99), "ab\nd\n\n[tool output truncated]");
-    }
-
-    #[test]
     fn a_json_document_on_one_line_is_cut_like_text() {
         let long = "a line of the file\\n".repeat(500);
         let json = format!("{{\"path\":\"a.txt\",\"content\":\"{long}\"}}");

@@ -10,7 +10,7 @@
 //! - [`trim`] and [`retention`] shorten old outputs of a whole log, and [`WindowOutputs`] finds
 //!   them without walking all of it.
 //! - [`placeholder`] replaces trimmed outputs.
-//! - [`retrieval`] and [`tools`] let the model retrieve the rest.
+//! - [`tools`] let the model retrieve the rest, in answers within the limits of [`retrieval`].
 //!
 //! ```
 //! use trimtab_engine::view::{ViewContext, HeadLinesCut, Shape, view};
