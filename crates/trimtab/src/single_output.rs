@@ -96,7 +96,6 @@ pub fn show_output(
         measure: Some(Measure::of_text(text)),
         observed: false,
         is_for_program: false,
-        earlier: None,
         spill: spill.as_ref(),
     };
     let window = setup.limits.window.unwrap_or(ASSUMED_WINDOW);

@@ -63,7 +63,7 @@ async fn output_that_a_note_would_make_longer_is_shown_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn json_document_on_one_line_is_cut_by_its_structure() {
+async fn json_document_on_one_line_keeps_its_beginning_and_its_end() {
     let mut talk = proxied(Dialect::Chat, &["--window", "400k"]).await;
     let rows: Vec<_> = (0..3_000)
         .map(|row| json!({"row": row, "name": format!("name of row {row}")}))

@@ -281,8 +281,8 @@ impl Compared {
     }
 }
 
-/// A window that holds everything, in which a repeated output becomes a reference.
-const REPEATS: [&str; 4] = ["--window", "400k", "--set", "views.repeats=true"];
+/// A window that holds everything, and outputs that are cut when they come in.
+const SHORT_VIEWS: [&str; 4] = ["--window", "400k", "--set", "views.default.cap=20000"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn claimed_savings_agree_with_the_upstream_in_three_dialects() {
@@ -292,7 +292,7 @@ async fn claimed_savings_agree_with_the_upstream_in_three_dialects() {
                 stream,
                 ..Play::of(dialect)
             };
-            let done = compared(play, None, &REPEATS).await;
+            let done = compared(play, None, &SHORT_VIEWS).await;
             let name = format!("{dialect}, stream {stream}");
             done.agree(&name, TOLERANCE);
             let model = if dialect == Dialect::Messages {
@@ -313,7 +313,7 @@ async fn claimed_money_agrees_with_the_upstream_whatever_is_marked() {
             marks,
             ..Play::of(Dialect::Messages)
         };
-        let done = compared(play, None, &REPEATS).await;
+        let done = compared(play, None, &SHORT_VIEWS).await;
         done.money_agrees(&format!("{marks:?}"), "claude-sonnet-4-5");
     }
 }
@@ -323,7 +323,7 @@ async fn claimed_savings_of_a_known_conversation_agree_with_the_upstream() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("store").display().to_string();
     let play = Play::of(Dialect::Chat);
-    let mut args = REPEATS.to_vec();
+    let mut args = SHORT_VIEWS.to_vec();
     args.extend(["--store", &store, "--observe"]);
     compared(play, None, &args).await;
     args.pop();
@@ -341,7 +341,7 @@ async fn claimed_savings_agree_with_many_tools() {
         spare_tools: 60,
         ..Play::of(Dialect::Messages)
     };
-    let done = compared(play, None, &REPEATS).await;
+    let done = compared(play, None, &SHORT_VIEWS).await;
     // Tools and outputs are different kinds of text, and the first prompt has both.
     done.agree("many tools", 3.0 * TOLERANCE);
     // The tools are in both figures of every record.
@@ -370,7 +370,7 @@ async fn hidden_rounds_reduce_the_savings() {
             asks_at: Some(6),
             ..Play::of(Dialect::Chat)
         };
-        let done = compared(play, None, &REPEATS).await;
+        let done = compared(play, None, &SHORT_VIEWS).await;
         assert_eq!(
             done.managed.len(),
             done.straight.len() + 1,
@@ -383,7 +383,7 @@ async fn hidden_rounds_reduce_the_savings() {
 #[tokio::test(flavor = "multi_thread")]
 async fn retry_after_an_overflow_is_counted_once() {
     // The proxy believes in a larger window than the upstream has.
-    let done = compared(Play::of(Dialect::Chat), Some(30_000), &REPEATS).await;
+    let done = compared(Play::of(Dialect::Chat), Some(30_000), &SHORT_VIEWS).await;
     assert!(done.number("recovered") > 0, "{}", done.status);
     done.agree("overflows", TOLERANCE);
 }

@@ -2,35 +2,31 @@
 //!
 //! The output was not sent yet, so this is the cheapest moment to cut it. The [`CompiledViews`] of
 //! the policy select a [`Shape`] by tool. Outputs of protected tools, outputs that a program reads and
-//! outputs with media are shown in full. If the policy wants it, an output that the window already shows in full becomes a
-//! reference to that one. [`Shape::Structure`] can also cut by the room that is left
+//! outputs with media are shown in full. [`Shape::Structure`] can also cut by the room that is left
 //! ([`OutputRoom`]).
 //!
 //! [`planner`](crate::planner) decides what happens to outputs later, when they are old or when the
 //! window is full.
 
-mod repeats;
+mod system_messages;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Message, Output, Ref};
+use trimtab_model::{Message, Output};
 
 use crate::budget::percent;
 use crate::observation::{all_text, outputs_of, shown_as};
 use crate::planner::CallConditions;
 use crate::policy::Policy;
-use crate::view::placeholder::read_call;
 use crate::view::policy::CompiledViews;
 use crate::view::{Shape, Spill, StructureCut, ViewContext, view};
 
-pub use repeats::RepeatIndex;
+pub use system_messages::SystemMessages;
 
 /// No output is cut by room to less than this, in tokens: a marker and a few lines.
 const LEAST_SHOWN: u64 = 100;
-/// A smaller output, in bytes, does not become a reference.
-const LEAST_REPEAT: usize = 600;
 /// The assumed room for messages in tokens, if the window is unknown. Views are then cut by bytes,
 /// so that they do not change when something is learned about the model.
 const ASSUMED_ROOM: u64 = 75_000;
@@ -50,8 +46,6 @@ pub struct IncomingOutput<'a> {
     pub observed: bool,
     /// True if a program reads it: see [`Log::is_for_program`](crate::log::Log::is_for_program).
     pub is_for_program: bool,
-    /// The output in the window that shows the same text in full, if there is one.
-    pub earlier: Option<&'a Output>,
     /// The result of spilling it to a file, if [`needs_spill_file`] asked for that.
     pub spill: Option<&'a Spill>,
 }
@@ -169,12 +163,7 @@ pub fn incoming_view(
         let shown = call.weigh(&Measure::of_text(shown));
         shown.saturating_add(room.first_ref) < whole
     };
-    // If the window is unknown, nothing says that room is short.
-    let reference = reference(views, incoming).filter(|shown| room.window_is_known && pays(shown));
-    let shown = match reference {
-        Some(reference) => reference,
-        None => cut_to_shape(views, incoming, room, call, &pays)?,
-    };
+    let shown = cut_to_shape(views, incoming, room, call, &pays)?;
     shown_as(incoming.output, shown)
 }
 
@@ -242,25 +231,5 @@ fn shortened(view: Cow<'_, str>) -> Option<String> {
     match view {
         Cow::Borrowed(_) => None,
         Cow::Owned(text) => Some(text),
-    }
-}
-
-/// The reference that replaces an output whose text `earlier` already shows in full.
-fn reference(views: &CompiledViews, incoming: &IncomingOutput<'_>) -> Option<String> {
-    let earlier = incoming.earlier.filter(|_| views.repeats())?;
-    let stored = incoming.output.stored.as_ref()?;
-    if incoming.observed || incoming.output.text().len() < LEAST_REPEAT {
-        return None;
-    }
-    Some(same_as(stored, earlier.stored.as_ref()))
-}
-
-fn same_as(stored: &Ref, first: Option<&Ref>) -> String {
-    let call = read_call(stored, 0);
-    match first {
-        Some(first) if first.id() != stored.id() => {
-            format!("[trimtab: the same output as before, ref={first}; all of it: {call}]")
-        }
-        _ => format!("[trimtab: the same output as before; all of it: {call}]"),
     }
 }

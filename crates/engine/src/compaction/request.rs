@@ -45,7 +45,7 @@ pub fn without_open_end<M: Borrow<Message>>(messages: &[M]) -> Vec<Cow<'_, Messa
     prepared
 }
 
-/// The visible `messages`, with outputs of at most `limit` characters, which are cut by structure
+/// The visible `messages`, with outputs of at most `limit` characters, which lose their middle
 /// if that is more than [`OUTPUT_LIMIT`]. They are copied one at a time, because a copy of a whole
 /// conversation takes much memory if it has many short messages.
 pub fn project_to<M: Borrow<Message>>(

@@ -160,24 +160,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_spill_notice_names_path_and_digest() {
-        let limits = LimitsCut {
-            spill_chars: 3,
-            ..LimitsCut::default()
-        };
-        let saved = Spill::Saved {
-            path: "outputs/1".to_owned(),
-            sha256: "00ff".to_owned(),
-        };
-        let view = limits.view("abcd", Some(&saved), None);
-        assert_eq!(
-            view,
-            "[tool output too large: 4 chars]\nSaved to: outputs/1\nSHA256: 00ff"
-        );
-        assert!(!limits.spills("äöü"));
-    }
-
-    #[test]
     fn a_failed_spill_is_told_and_the_limits_still_hold() {
         let limits = LimitsCut {
             spill_chars: 3,

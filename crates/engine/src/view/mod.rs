@@ -6,11 +6,11 @@
 //!
 //! - [`view`] makes the view of one output, in one of the [`Shape`]s.
 //! - [`policy`] selects the shape by tool.
-//! - [`structure`] is our own shape: it cuts by the format of the text.
+//! - [`structure`] is our own shape: beginning, end and errors.
 //! - [`trim`] and [`retention`] shorten old outputs of a whole log, and [`WindowOutputs`] finds
 //!   them without walking all of it.
 //! - [`placeholder`] replaces trimmed outputs.
-//! - [`retrieval`] and [`tools`] let the model retrieve the rest.
+//! - [`tools`] let the model retrieve the rest, in answers within the limits of [`retrieval`].
 //!
 //! ```
 //! use trimtab_engine::view::{ViewContext, HeadLinesCut, Shape, view};

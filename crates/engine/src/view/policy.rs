@@ -26,8 +26,6 @@ pub struct ViewPolicy {
     pub tools: Vec<ToolShape>,
     /// Globs of tools whose outputs are never shortened. They win over `tools`.
     pub protected: Vec<String>,
-    /// True to show an output that the window already contains verbatim as a reference to it.
-    pub repeats: bool,
 }
 
 /// A glob that cannot be read.
@@ -86,7 +84,6 @@ pub struct CompiledViews {
     default: Shape,
     tools: Vec<(GlobMatcher, Shape)>,
     protected: ToolGlobs,
-    repeats: bool,
 }
 
 impl CompiledViews {
@@ -116,13 +113,7 @@ impl CompiledViews {
             default: policy.default.clone(),
             tools: tools.collect::<Result<_, _>>()?,
             protected: ToolGlobs::new(&policy.protected)?,
-            repeats: policy.repeats,
         })
-    }
-
-    /// True if an output that the window already contains is shown as a reference to it.
-    pub fn repeats(&self) -> bool {
-        self.repeats
     }
 
     /// The shape of the outputs of `tool`; an empty name means an unknown tool.

@@ -23,11 +23,11 @@ pub enum Shape {
     Limits(LimitsCut),
     /// The first chars and a marker (design `retention`).
     Prefix(PrefixCut),
-    /// By the format of the text (ours).
+    /// Beginning, end and errors (ours).
     Structure(StructureCut),
 }
 
-/// Settings of the cut by structure.
+/// Settings of [`Shape::Structure`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StructureCut {

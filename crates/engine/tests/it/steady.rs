@@ -137,16 +137,12 @@ impl Run {
             output.stored = Some(stored(&format!("ref-of-{}", output.call_id)));
             let call = conditions(self.room);
             let room = OutputRoom::new(&self.policy, &call, used, self.round);
-            let slots = self.projection.slots().iter();
-            let mut outputs = slots.flat_map(|slot| slot.message.outputs());
-            let earlier = outputs.find(|shown| !shown.trimmed && shown.text() == output.text());
             let arriving = IncomingOutput {
                 tool: "read",
                 output,
                 measure: Some(Measure::of_text(&output.text())),
                 observed: false,
                 is_for_program: false,
-                earlier,
                 spill: None,
             };
             let view = incoming_view(&self.views, &arriving, &room, &call);

@@ -38,32 +38,6 @@ pub(crate) async fn echo(dialect: Dialect) -> Upstream {
 }
 
 #[tokio::test]
-async fn repeated_output_becomes_a_reference_only_if_that_saves_more_than_the_tools_cost() {
-    for dialect in Dialect::ALL {
-        let upstream = echo(dialect).await;
-        let mut known = windowed(config(&upstream.url()), 100_000);
-        let repeats = "preset = \"steady\"\nviews.repeats = true";
-        let policy = toml::from_str(repeats).unwrap();
-        known.policies.insert("repeats".to_owned(), policy);
-        known.preset = "repeats".to_owned();
-        let (running, base) = proxy(known).await;
-        for (count, action) in [(40, "unchanged"), (400, "edited")] {
-            let mut talk = Talk::new(dialect, &format!("read {count} lines twice"));
-            talk.has_tools = false;
-            talk.round("c1", &lines(count)).says("once more");
-            talk.user("again").round("c2", &lines(count));
-            let body = talk.body();
-            let got = post(&base, path(dialect), &[("x-api-key", "k")], body.clone()).await;
-            assert_eq!(got.status, 200, "{}", got.text());
-            assert_eq!(got.header("x-trimtab-action"), action, "{dialect} {count}");
-            let sent = upstream.seen().pop().unwrap().body.len();
-            assert!(sent <= body.len(), "{dialect}: {sent} of {}", body.len());
-        }
-        drop(running);
-    }
-}
-
-#[tokio::test]
 async fn output_in_several_texts_is_cut_like_one_text() {
     for dialect in Dialect::ALL {
         let upstream = echo(dialect).await;

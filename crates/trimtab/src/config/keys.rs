@@ -120,7 +120,6 @@ pub const KEYS: &[SettingKey] = &[
     project_key("views.default", SettingKind::Table, "how new outputs are shortened: a shape and its parameters"),
     project_key("views.tools", SettingKind::Table, "shapes for some tools: a list of tables with `tool`, a glob, and a shape"),
     project_key("views.protected", SettingKind::Texts, "tools whose outputs are never shortened, as globs"),
-    project_key("views.repeats", SettingKind::Switch, "show an output that is already in the window verbatim as a reference to the first copy"),
     project_key("ageing.placeholder.enabled", SettingKind::Switch, "replace the oldest outputs by placeholders until all outputs fit a budget"),
     project_key("ageing.placeholder.budget.tokens", SettingKind::Number, "the budget in tokens, instead of a share of the window"),
     project_key("ageing.placeholder.budget.window_percent", SettingKind::Number, "the budget as a share of the window, in percent"),

@@ -5,14 +5,15 @@ use std::fmt::Write as _;
 use std::time::Instant;
 
 use serde_json::{Map, Value};
-use trimtab_engine::view::retrieval::{AnswerLine, GrepAnswer};
+use trimtab_engine::view::grouped;
+use trimtab_engine::view::retrieval::AnswerLimits;
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_store::{
-    LineRange, MatchLine, OpenOutput, OutputForm, Query, SearchMatch, SearchResults, SearchStop,
+    LineRange, MatchLine, OpenOutput, OutputForm, OutputLine, Query, SearchResults, SearchStop,
 };
 
 use super::arguments::CallArguments;
-use super::text::{UNREADABLE_NOTE, from_first_char, readable, whole_chars};
+use super::text::{UNREADABLE_NOTE, from_first_char, numbered, readable, whole_chars};
 use super::{Retrieval, RetrievalRefusal};
 
 /// The default number of matches.
@@ -60,7 +61,7 @@ impl GrepRequest {
         })
     }
 
-    fn query(&self, max_bytes: usize) -> Query<'_> {
+    fn query(&self, limits: AnswerLimits) -> Query<'_> {
         let query = if self.regex {
             Query::regex(&self.pattern)
         } else {
@@ -68,12 +69,13 @@ impl GrepRequest {
         };
         let mut query = query.context(self.before, self.after).max_matches(self.max);
         // One match with all the lines around it must fit an answer.
-        let share = max_bytes / (self.before + self.after + 1);
+        let share = limits.max_bytes / (self.before + self.after + 1);
         query.max_work = MOST_WORK;
         query.skip_matches = self.skip;
         // A match in binary data has no line that a model could read.
         query.text_only = true;
-        query.max_line_bytes = share.saturating_sub(LINE_FRAME).clamp(1, LINE_BYTES);
+        let longest = LINE_BYTES.min(limits.max_line_bytes).max(1);
+        query.max_line_bytes = share.saturating_sub(LINE_FRAME).clamp(1, longest);
         query
     }
 
@@ -109,7 +111,7 @@ impl Retrieval<'_> {
     ) -> Result<String, RetrievalRefusal> {
         let started = Instant::now();
         let expired = || started.elapsed() >= self.grep_time;
-        let query = request.query(self.limits.max_bytes).until(&expired);
+        let query = request.query(self.limits).until(&expired);
         let id = request.ref_id.as_deref();
         let found = self.store.grep(&self.session, id, &query)?;
         // The model asked for this output, so it is told why there is no result. In a search of all
@@ -118,46 +120,130 @@ impl Retrieval<'_> {
             let stored = self.store.open(&self.session, id, OutputForm::Text)?;
             return Err(RetrievalRefusal::binary(&stored));
         }
-        let mut answer = GrepAnswer::new(request.max, self.limits);
-        let mut places = LinePlaces::new(self);
-        let mut unreadable = false;
-        for found in &found.matches {
-            let lines = places.lines(found, &mut unreadable)?;
-            let first = found.lines.first().map_or(found.line, |line| line.number);
-            let first = usize::try_from(first).unwrap_or(usize::MAX);
-            let lines = lines.iter().map(|(text, unread)| AnswerLine {
-                text,
-                unread: *unread,
-            });
-            if answer.push(&found.id, first, lines).is_break() {
-                break;
-            }
-        }
-        let shown = answer.matches();
-        let mut text = answer.finish(&request.pattern);
-        if unreadable {
-            text.push_str(UNREADABLE_NOTE);
+        let (mut text, shown) = self.matches(&found)?;
+        if shown == 0 {
+            text = format!("No matches for: {}", request.pattern);
         }
         text.push_str(&rest(request, names, &found, shown));
         text.push_str(&self.gaps(&found));
         Ok(text)
     }
 
+    /// The matches that fit an answer, and their number. The ref stands once above the matches of
+    /// an output, and no line is repeated.
+    fn matches(&self, found: &SearchResults) -> Result<(String, usize), RetrievalRefusal> {
+        let (mut text, mut shown, mut unreadable) = (String::new(), 0, false);
+        let mut open = BTreeMap::new();
+        let (mut last_id, mut last_lines) = ("", BTreeMap::new());
+        for found in &found.matches {
+            let mut lines = BTreeMap::new();
+            for line in &found.lines {
+                let (line_text, strange) = self.found_line(&found.id, line, &mut open)?;
+                lines.insert(line.number, line_text);
+                unreadable |= strange;
+            }
+            let is_same = last_id == found.id;
+            let mut more = String::new();
+            if !is_same {
+                let gap = if shown > 0 { "\n" } else { "" };
+                more = format!("{gap}ref:{}", found.id);
+            }
+            for (number, line) in &lines {
+                // The contexts of neighbouring matches overlap. A line that was cut around another
+                // match is shown again, because its text differs.
+                if !is_same || last_lines.get(number) != Some(line) {
+                    more.push('\n');
+                    more.push_str(line);
+                }
+            }
+            // The first match is always shown, or the search could never continue.
+            if shown > 0 && text.len() + more.len() > self.limits.max_bytes {
+                break;
+            }
+            text.push_str(&more);
+            shown += 1;
+            (last_id, last_lines) = (found.id.as_str(), lines);
+        }
+        if unreadable {
+            text.push_str(UNREADABLE_NOTE);
+        }
+        Ok((text, shown))
+    }
+
+    /// A line with its number. If it is shown in part, also its column and what is missing after
+    /// it. True if some of its bytes are not text.
+    fn found_line(
+        &self,
+        id: &str,
+        line: &MatchLine,
+        open: &mut BTreeMap<String, OpenOutput>,
+    ) -> Result<(String, bool), RetrievalRefusal> {
+        if !line.clipped {
+            let (text, strange) = readable(&line.bytes);
+            return Ok((numbered(line.number, &text), strange));
+        }
+        let whole = self.place_of_line(id, line.number, open)?;
+        let mut column = line.start.saturating_sub(whole.start);
+        let mut bytes = line.bytes.as_slice();
+        // The part was cut by bytes, and can begin inside a character.
+        if column > 0 {
+            let behind = from_first_char(bytes);
+            column += (bytes.len() - behind.len()) as u64;
+            bytes = behind;
+        }
+        let rest = whole.byte_size.saturating_sub(column);
+        if rest > bytes.len() as u64 {
+            bytes = whole_chars(bytes);
+        }
+        let (text, strange) = readable(bytes);
+        let mut shown = match column {
+            0 => numbered(line.number, &text),
+            column => numbered(line.number, &format!("[… column {column}] {text}")),
+        };
+        let more = rest.saturating_sub(bytes.len() as u64);
+        if more > 0 {
+            // Writing to a string cannot fail.
+            let _ = write!(shown, " [… {} bytes more in this line]", grouped(more));
+        }
+        Ok((shown, strange))
+    }
+
+    /// The start and length of a line, without its bytes.
+    fn place_of_line(
+        &self,
+        id: &str,
+        number: u64,
+        open: &mut BTreeMap<String, OpenOutput>,
+    ) -> Result<OutputLine, RetrievalRefusal> {
+        // Several matches of one output open it once.
+        if !open.contains_key(id) {
+            let stored = self.store.open(&self.session, id, OutputForm::Text)?;
+            open.insert(id.to_owned(), stored);
+        }
+        let range = LineRange {
+            max_line_bytes: 0,
+            ..LineRange::new(number, 1)
+        };
+        let lines = open.get(id).map(|stored| stored.lines(range)).transpose()?;
+        let line = lines.and_then(|lines| lines.lines.into_iter().next());
+        line.ok_or(RetrievalRefusal::from(trimtab_store::Error::NotFound))
+    }
+
     /// What was not searched, and why.
     fn gaps(&self, found: &SearchResults) -> String {
+        let stopped = match found.stopped {
+            Some(SearchStop::Expired) => format!(
+                "time was up after {} s; give a ref_id to search one output",
+                self.grep_time.as_secs_f64()
+            ),
+            Some(SearchStop::Work) => "the search cost too much; give a ref_id to search one \
+                output, or a plain text in place of a regular expression"
+                .to_owned(),
+            Some(SearchStop::Matches | SearchStop::Bytes) | None => String::new(),
+        };
         let mut text = String::new();
-        if found.stopped == Some(SearchStop::Expired) {
-            let seconds = self.grep_time.as_secs_f64();
-            text = format!(
-                "\n[trimtab: not everything was searched: time was up after {seconds} s; \
-                 give a ref_id to search one output]"
-            );
-        }
-        if found.stopped == Some(SearchStop::Work) {
-            text.push_str(
-                "\n[trimtab: not everything was searched: the search cost too much; give a \
-                 ref_id to search one output, or a plain text in place of a regular expression]",
-            );
+        if !stopped.is_empty() {
+            text = format!("\n[trimtab: not everything was searched: {stopped}]");
         }
         if !found.binary.is_empty() {
             let count = found.binary.len();
@@ -166,9 +252,7 @@ impl Retrieval<'_> {
         }
         if !found.damaged.is_empty() {
             let ids = found.damaged.join(", ");
-            text.push_str("\n[trimtab: damaged, not searched to the end: ");
-            text.push_str(&ids);
-            text.push(']');
+            let _ = write!(text, "\n[trimtab: damaged, not searched to the end: {ids}]");
         }
         text
     }
@@ -188,85 +272,4 @@ fn rest(request: &GrepRequest, names: ToolNames, found: &SearchResults, shown: u
     let (first, last) = (found.skipped + 1, found.skipped + shown);
     let next = request.next_call(names.grep, last);
     format!("\n[trimtab: matches {first} to {last} are shown, there are more; next: {next}]")
-}
-
-/// Finds out how much is missing of lines that are shown in part.
-struct LinePlaces<'a> {
-    retrieval: &'a Retrieval<'a>,
-    open: BTreeMap<String, OpenOutput>,
-}
-
-impl<'a> LinePlaces<'a> {
-    fn new(retrieval: &'a Retrieval<'a>) -> Self {
-        let open = BTreeMap::new();
-        Self { retrieval, open }
-    }
-
-    /// The lines of a match, each with the number of missing bytes after it.
-    fn lines(
-        &mut self,
-        found: &SearchMatch,
-        unreadable: &mut bool,
-    ) -> Result<Vec<(String, u64)>, RetrievalRefusal> {
-        let mut shown = Vec::with_capacity(found.lines.len());
-        for line in &found.lines {
-            let (text, unread, strange) = if line.clipped {
-                self.clipped(&found.id, line)?
-            } else {
-                let (text, strange) = readable(&line.bytes);
-                (text.into_owned(), 0, strange)
-            };
-            *unreadable |= strange;
-            shown.push((text, unread));
-        }
-        Ok(shown)
-    }
-
-    /// A part of a line, with its column and the number of missing bytes after it.
-    fn clipped(
-        &mut self,
-        id: &str,
-        line: &MatchLine,
-    ) -> Result<(String, u64, bool), RetrievalRefusal> {
-        let whole = self.line(id, line.number)?;
-        let mut column = line.start.saturating_sub(whole.start);
-        let mut bytes = line.bytes.as_slice();
-        // The part was cut by bytes, and can begin inside a character.
-        if column > 0 {
-            let behind = from_first_char(bytes);
-            column += (bytes.len() - behind.len()) as u64;
-            bytes = behind;
-        }
-        let rest = whole.byte_size.saturating_sub(column);
-        if rest > bytes.len() as u64 {
-            bytes = whole_chars(bytes);
-        }
-        let (text, strange) = readable(bytes);
-        let text = match column {
-            0 => text.into_owned(),
-            column => format!("[… column {column}] {text}"),
-        };
-        Ok((text, rest.saturating_sub(bytes.len() as u64), strange))
-    }
-
-    /// The start and length of a line, without its bytes.
-    fn line(
-        &mut self,
-        id: &str,
-        number: u64,
-    ) -> Result<trimtab_store::OutputLine, RetrievalRefusal> {
-        // Several matches of one output open it once.
-        if !self.open.contains_key(id) {
-            let (store, session) = (self.retrieval.store, &self.retrieval.session);
-            let stored = store.open(session, id, OutputForm::Text)?;
-            self.open.insert(id.to_owned(), stored);
-        }
-        let mut range = LineRange::new(number, 1);
-        // Only the position and the length of the line are wanted.
-        range.max_line_bytes = 0;
-        let stored = self.open.get(id);
-        let lines = stored.map(|stored| stored.lines(range)).transpose()?;
-        let line = lines.and_then(|lines| lines.lines.into_iter().next());
-        line.ok_or(RetrievalRefusal::from(trimtab_store::Error::NotFound))
-    }
 }

@@ -1,11 +1,14 @@
 //! Executes `tool_output_cache`: returns lines of an output.
 
-use trimtab_engine::view::retrieval::{AnswerLine, ReadAnswer};
+use std::fmt::Write as _;
+
+use serde_json::Value;
+use trimtab_engine::view::grouped;
 use trimtab_engine::view::tools::ToolNames;
-use trimtab_store::{LineRange, OpenOutput, OutputForm};
+use trimtab_store::{LineRange, OpenOutput, OutputForm, OutputLine};
 
 use super::arguments::CallArguments;
-use super::text::{UNREADABLE_NOTE, readable, whole_chars};
+use super::text::{UNREADABLE_NOTE, numbered, readable, whole_chars};
 use super::{Retrieval, RetrievalRefusal};
 
 /// The parameters of a read.
@@ -29,12 +32,12 @@ impl ReadRequest {
             column: arguments.count("column", 0)?.unwrap_or(0),
         })
     }
-}
 
-/// A line to be shown, from some column on.
-struct ShownLine {
-    bytes: Vec<u8>,
-    unread: u64,
+    /// The call of `tool` that reads on at a line, with further `arguments`.
+    fn next_call(&self, tool: &str, offset: u64, arguments: &str) -> String {
+        let id = Value::from(self.ref_id.as_str());
+        format!("{tool}({{\"ref_id\":{id},\"offset\":{offset}{arguments}}})")
+    }
 }
 
 impl Retrieval<'_> {
@@ -49,84 +52,91 @@ impl Retrieval<'_> {
         if stored.is_binary()? {
             return Err(RetrievalRefusal::binary(&stored));
         }
-        let first = usize::try_from(request.offset).unwrap_or(usize::MAX);
-        let (id, column) = (&request.ref_id, request.column);
-        let total = stored.line_count();
-        let mut answer = ReadAnswer::new(id, names.read, first, column, total, self.limits);
         if request.offset >= stored.line_count() {
-            return Ok(answer.finish());
+            return Ok("Offset exceeds output length.".to_owned());
         }
-        let (lines, has_more) = self.lines(&stored, request)?;
-        let mut unreadable = false;
-        let mut is_full = false;
-        for line in &lines {
-            let (text, strange) = readable(&line.bytes);
-            let unread = line.unread;
-            let text = &*text;
-            is_full = answer.push(AnswerLine { text, unread }).is_break();
-            if is_full {
+        let read = stored.lines(LineRange {
+            offset: request.offset,
+            limit: request.limit,
+            max_line_bytes: self.limits.max_line_bytes,
+            max_bytes: self.limits.max_bytes,
+        })?;
+        let behind = request.offset.saturating_add(request.limit);
+        let mut next = read.next.filter(|next| *next < behind);
+        let (mut text, mut unreadable) = (String::new(), false);
+        for line in read.lines {
+            let number = line.number;
+            let (shown, strange) = self.read_line(&stored, line, request, names)?;
+            // The first line is always shown, or the model could never read on.
+            if !text.is_empty() && text.len() + 1 + shown.len() > self.limits.max_bytes {
+                next = Some(number);
                 break;
             }
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(&shown);
             unreadable |= strange;
         }
-        if has_more && !is_full {
-            // The store stopped because the answer is full. This line is not added, but makes the
-            // answer say where to continue.
-            let _ = answer.push("");
+        if let Some(next) = next {
+            let (first, all) = (request.offset + 1, grouped(stored.line_count()));
+            let call = request.next_call(names.read, next, "");
+            // Writing to a string cannot fail.
+            let _ = write!(
+                text,
+                "\n[trimtab: lines {first} to {next} of {all} are shown; next: {call}]"
+            );
         }
-        let mut text = answer.finish();
         if unreadable {
             text.push_str(UNREADABLE_NOTE);
         }
         Ok(text)
     }
 
-    /// The requested lines that fit an answer; true if some did not.
-    fn lines(
+    /// A line with its number, and with the call that returns the rest if it is too long. True if
+    /// some of its bytes are not text.
+    fn read_line(
         &self,
         stored: &OpenOutput,
+        mut line: OutputLine,
         request: &ReadRequest,
-    ) -> Result<(Vec<ShownLine>, bool), RetrievalRefusal> {
-        let range = LineRange {
-            offset: request.offset,
-            limit: request.limit,
-            max_line_bytes: self.limits.max_line_bytes,
-            max_bytes: self.limits.max_bytes,
-        };
-        let read = stored.lines(range)?;
-        let behind = request.offset.saturating_add(request.limit);
-        let has_more = read.next.is_some_and(|next| next < behind);
-        let mut shown = Vec::with_capacity(read.lines.len());
-        for mut line in read.lines {
-            let column = if line.number == request.offset {
-                request.column
-            } else {
-                0
-            };
-            // The store reads lines from their start. The rest of a long line is read by its
-            // position.
-            if column > 0 {
-                line.bytes = self.rest_of_line(stored, &line, column)?;
-            }
-            // `rest_of_line` has refused a column beyond the end.
-            let rest = line.byte_size - column;
-            // The line was cut by bytes, perhaps inside a character.
-            if (line.bytes.len() as u64) < rest {
-                let whole = whole_chars(&line.bytes).len();
-                line.bytes.truncate(whole);
-            }
-            let unread = rest.saturating_sub(line.bytes.len() as u64);
-            let bytes = line.bytes;
-            shown.push(ShownLine { bytes, unread });
+        names: ToolNames,
+    ) -> Result<(String, bool), RetrievalRefusal> {
+        // Only the first line starts in its middle.
+        let is_first = line.number == request.offset;
+        let column = if is_first { request.column } else { 0 };
+        // The store reads lines from their start. The rest of a long line is read by its position.
+        if column > 0 {
+            line.bytes = self.rest_of_line(stored, &line, column)?;
         }
-        Ok((shown, has_more))
+        // `rest_of_line` has refused a column beyond the end.
+        let rest = line.byte_size - column;
+        let mut bytes = line.bytes.as_slice();
+        // The line was cut by bytes, perhaps inside a character.
+        if (bytes.len() as u64) < rest {
+            bytes = whole_chars(bytes);
+        }
+        let (text, strange) = readable(bytes);
+        let mut shown = numbered(line.number, &text);
+        let more = rest.saturating_sub(bytes.len() as u64);
+        if more > 0 {
+            let column = column + bytes.len() as u64;
+            let arguments = format!(",\"limit\":1,\"column\":{column}");
+            let call = request.next_call(names.read, line.number, &arguments);
+            let _ = write!(
+                shown,
+                " [… {} bytes more in this line: {call}]",
+                grouped(more)
+            );
+        }
+        Ok((shown, strange))
     }
 
     /// The part of a line from `column` on, as much as is shown at once.
     fn rest_of_line(
         &self,
         stored: &OpenOutput,
-        line: &trimtab_store::OutputLine,
+        line: &OutputLine,
         column: u64,
     ) -> Result<Vec<u8>, RetrievalRefusal> {
         let size = line.byte_size;

@@ -40,6 +40,40 @@ fn lines_come_numbered() {
 }
 
 #[test]
+fn an_answer_that_is_full_names_the_calls_that_read_on() {
+    let (store, id) = with(format!("one\ntwo\n{}\nfour", "é".repeat(300)).as_bytes());
+    let retrieval = Retrieval::new(&store, session("s"));
+    let of = |max_bytes| {
+        let retrieval = retrieval.clone().limits(AnswerLimits {
+            max_bytes,
+            max_line_bytes: 11,
+        });
+        let answer = retrieval.call(READ, &json!({"ref_id": id}).to_string());
+        answer.text
+    };
+    assert_eq!(
+        of(30),
+        format!(
+            "    1  one\n    2  two\n[trimtab: lines 1 to 2 of 4 are shown; next: \
+             {READ}({{\"ref_id\":\"{id}\",\"offset\":2}})]"
+        )
+    );
+    let long = format!(
+        "\n    3  ééééé [… 590 bytes more in this line: \
+         {READ}({{\"ref_id\":\"{id}\",\"offset\":2,\"limit\":1,\"column\":10}})]\n    4  four"
+    );
+    assert!(of(3_000).ends_with(&long), "{}", of(3_000));
+}
+
+#[test]
+fn matches_repeat_neither_refs_nor_lines() {
+    let (store, id) = with(b"one\ntwo\nthree\nfour");
+    let answer = call(&store, GREP, &json!({"pattern": "o", "after": 1}));
+    let expected = format!("ref:{id}\n    1  one\n    2  two\n    3  three\n    4  four");
+    assert_eq!(answer.text, expected);
+}
+
+#[test]
 fn slightly_wrong_arguments_are_accepted() {
     let (store, id) = with(b"alpha\nbeta\ngamma");
     let expected = "    2  beta";

@@ -7,6 +7,12 @@ const UNREADABLE: char = '?';
 /// The note after an answer that contains it.
 pub(super) const UNREADABLE_NOTE: &str = "\n[trimtab: bytes that are not UTF-8 are shown as ?]";
 
+/// A line with its number, counted from 0 and shown from 1: `%5d` and two spaces, as tools that read
+/// files do.
+pub(super) fn numbered(line: u64, text: &str) -> String {
+    format!("{:>5}  {text}", line + 1)
+}
+
 /// `bytes` without a character that is cut at their end.
 pub(super) fn whole_chars(bytes: &[u8]) -> &[u8] {
     let last = bytes.utf8_chunks().last();

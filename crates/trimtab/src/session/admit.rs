@@ -35,8 +35,8 @@ impl Session {
         // System messages always stay, so a repeated one is shown only once. The preset that
         // changes nothing does not do that.
         let fits = self.setup.policy.fit && may_shorten;
-        let repeats = fits && self.repeats.is_repeated_system(&self.projection, &message);
         let log = self.projection.log();
+        let repeats = fits && self.systems.contains(log, &message);
         if fits && self.observations.is_observation(log, &message) {
             message.meta.kind = Some(MessageKind::Observation);
         }
@@ -101,17 +101,12 @@ impl Session {
                 self.events.push(event.with_note(note));
             }
             let is_for_program = self.projection.log().is_for_program(&output);
-            // The index costs a hash of every output, so it is kept only if the policy uses it.
-            let repeats = Some(&mut self.repeats);
-            let repeats = repeats.filter(|_| self.views.repeats() && !is_for_program);
             let incoming = IncomingOutput {
                 tool,
                 output: &output,
                 measure: texts.get(&part).copied(),
                 observed: message.meta.kind == Some(MessageKind::Observation),
                 is_for_program,
-                earlier: repeats
-                    .and_then(|repeats| repeats.shown_before(&self.projection, &output)),
                 spill: spill.as_ref(),
             };
             let (view, takes) = self.with_uncalibrated(|conditions| {

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
-use trimtab_engine::admission::RepeatIndex;
+use trimtab_engine::admission::SystemMessages;
 use trimtab_engine::budget::FloorTooLarge;
 use trimtab_engine::journal::{Journal, JournalEntry};
 use trimtab_engine::log::Log;
@@ -146,8 +146,8 @@ pub struct Session {
     /// What the first ref adds to a request; none once the window has shown a ref.
     first_ref: Option<Measure>,
     calls: CallState,
-    /// The texts of earlier outputs and system messages.
-    repeats: RepeatIndex,
+    /// Finds system messages that were sent before.
+    systems: SystemMessages,
     /// Detects user messages that are outputs.
     observations: ObservationDetector,
     events: Vec<SessionEvent>,
@@ -246,7 +246,7 @@ impl Session {
             front_changed,
             first_ref: (!shows_refs).then(Measure::default),
             calls: CallState::default(),
-            repeats: RepeatIndex::default(),
+            systems: SystemMessages::default(),
             observations: ObservationDetector::default(),
             events: Vec::new(),
         }
