@@ -19,6 +19,7 @@ use clap::Parser;
 use serde_json::json;
 use trimtab::config::{Config, ConfigInputs};
 use trimtab::engine::policy::Policy;
+use trimtab::model::estimate::Measure;
 use trimtab::model::{Message, Role};
 use trimtab::replay::{ReplaySettings, ReplayStep, parallel, quarter_of_bytes, replay};
 use trimtab::wire::transcript::TranscriptReader;
@@ -26,7 +27,7 @@ use trimtab::wire::transcript::TranscriptReader;
 use self::entry::{Entries, Entry};
 use self::needs::{Need, needs};
 use self::rules::{ORACLE_MARKS, Rule, RuledLog};
-use self::score::{Found, Rates, Score, Scorer};
+use self::score::{Rates, Score, Scorer};
 
 /// Replay recorded sessions, and measure whether the windows still have what the next calls needed.
 ///
@@ -69,6 +70,8 @@ struct Args {
 struct Recorded {
     id: String,
     log: Vec<Arc<Message>>,
+    /// The size of the tool definitions, which are the front of every prompt.
+    tools: Measure,
     entries: Vec<Arc<Entry>>,
     needs: HashMap<usize, Vec<Need>>,
 }
@@ -122,10 +125,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
         }
         let line = if args.json {
-            let ready = score.ready as f64 / score.needing.max(1) as f64;
-            let (billed, effective) = (score.billed(), score.effective());
-            json!({"name": contender.name, "window": args.window, "ready_share": ready,
-                "billed": billed, "effective": effective, "refused": refused, "score": score})
+            json!({"name": contender.name, "window": args.window, "refused": refused,
+                "ready_share": score.share("ready", "needing"), "effective": score.effective(),
+                "billed": score.share("bill", "bill_all"), "score": score})
             .to_string()
         } else {
             line(&contender.name, &score, refused)
@@ -192,16 +194,19 @@ fn read(args: &Args) -> Result<Vec<Recorded>, Box<dyn Error>> {
                 .unwrap_or_else(|| path.display().to_string());
             let log: Vec<_> = conversation.messages.into_iter().map(Arc::new).collect();
             let tokens = quarter_of_bytes(&log);
+            let tools = conversation.tools.iter();
+            let tools: Measure = tools.map(|tool| Measure::of_tools(tool.as_str())).sum();
             if tokens >= args.min && tokens <= args.max {
-                logs.push((id, log));
+                logs.push((id, log, tools));
             }
         }
     }
-    Ok(parallel::map(&logs, |(id, log)| {
+    Ok(parallel::map(&logs, |(id, log, tools)| {
         let entries = Entries::default().of(log);
         Recorded {
             id: id.clone(),
             log: log.clone(),
+            tools: *tools,
             needs: needs(&entries),
             entries,
         }
@@ -220,6 +225,7 @@ fn judge(contender: &Contender, recorded: &Recorded, args: &Args) -> Judged {
         Method::Preset(policy) => {
             let mut scorer = new_scorer();
             let settings = ReplaySettings {
+                tools: recorded.tools,
                 shows_refs: true,
                 ..ReplaySettings::new(args.window)
             };
@@ -245,7 +251,7 @@ fn judge(contender: &Contender, recorded: &Recorded, args: &Args) -> Judged {
                 scorer.finish()
             });
             let best = tried.min_by(|one, other| {
-                let order = one.over.cmp(&other.over);
+                let order = one.get("over").total_cmp(&other.get("over"));
                 order.then(one.effective().total_cmp(&other.effective()))
             });
             best.map(|score| (score, 0))
@@ -258,20 +264,20 @@ rule                             ready  effective  billed  unseen  fresh names  
 old names  old lines  lost  fetches  over  refused";
 
 fn line(name: &str, score: &Score, refused: u64) -> String {
-    let percent = |of: u64, all: u64| format!("{:.1} %", of as f64 * 100.0 / all.max(1) as f64);
-    let shown = |found: Found| percent(found.shown, found.needed);
+    let percent = |name: &str, of: &str| format!("{:.1} %", 100.0 * score.share(name, of));
+    let shown = |kind: &str| percent(&format!("{kind}_shown"), kind);
     format!(
         "{name:<30} {:>8} {:>9.3} {:>7.3} {:>7} {:>12} {:>12} {:>10} {:>10} {:>5} {:>8} {:>5} {refused:>8}",
-        percent(score.ready, score.needing),
+        percent("ready", "needing"),
         score.effective(),
-        score.billed(),
-        percent(score.unseen, score.arrived),
-        shown(score.fresh_names),
-        shown(score.fresh_lines),
-        shown(score.old_names),
-        shown(score.old_lines),
-        score.lost(),
-        score.fetches,
-        score.over,
+        score.share("bill", "bill_all"),
+        percent("unseen", "arrived"),
+        shown("fresh_name"),
+        shown("fresh_line"),
+        shown("old_name"),
+        shown("old_line"),
+        score.get("old_name_lost") + score.get("old_line_lost"),
+        score.get("fetches"),
+        score.get("over"),
     )
 }

@@ -36,6 +36,18 @@ pub(crate) struct Need {
     pub(crate) source: usize,
 }
 
+impl Need {
+    /// Its age and kind.
+    pub(crate) fn name(&self) -> &'static str {
+        match (self.is_fresh, self.kind) {
+            (true, Kind::Name) => "fresh_name",
+            (true, Kind::Line) => "fresh_line",
+            (false, Kind::Name) => "old_name",
+            (false, Kind::Line) => "old_line",
+        }
+    }
+}
+
 /// The needs of each call, by its position. A call needs a text if only outputs had it before: old
 /// ones or fresh ones, but not both.
 pub(crate) fn needs(log: &[Arc<Entry>]) -> HashMap<usize, Vec<Need>> {

@@ -44,105 +44,44 @@ impl Rates {
     }
 }
 
-/// Where the needed texts of one kind and age are.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-pub(crate) struct Found {
-    /// The number of texts.
-    pub(crate) needed: u64,
-    /// Texts in the window; names with what surrounds them in their line.
-    pub(crate) shown: u64,
-    /// Texts whose output has a ref in the window.
-    pub(crate) by_ref: u64,
-    /// Texts without either.
-    pub(crate) lost: u64,
-}
-
-/// The figures of conversations under one rule.
+/// The figures of conversations under one rule, by name:
+///
+/// - `calls`, `over` (windows larger than the model's), `needing` (calls that took a text from an
+///   output), `ready` (those that have to fetch nothing), `fetches`;
+/// - `arrived` (new outputs in the windows), `unseen` (those that are cut);
+/// - `bill`, `bill_all` (of sending everything), `fetching`, `asking_again`: costs;
+/// - `fresh_name`, `fresh_line`, `old_name`, `old_line`: needed texts; with `_shown`, `_by_ref` and
+///   `_lost`, those that are in the window, whose output has a ref in it, and without either.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct Score {
-    /// Calls of the model.
-    pub(crate) calls: u64,
-    /// Windows larger than the model's.
-    pub(crate) over: u64,
-    /// Calls that took a text from an output.
-    pub(crate) needing: u64,
-    /// Those for which nothing had to be fetched.
-    pub(crate) ready: u64,
-    /// Outputs that had to be fetched.
-    pub(crate) fetches: u64,
-    /// New outputs in the windows.
-    pub(crate) arrived: u64,
-    /// New outputs that were cut before the model saw them.
-    pub(crate) unseen: u64,
-    /// The bill with a prompt cache.
-    pub(crate) bill: f64,
-    /// The bill of sending everything.
-    pub(crate) bill_all: f64,
-    /// The cost of fetching what the windows lacked.
-    pub(crate) fetching: f64,
-    /// The cost of asking again for what was cut unseen.
-    pub(crate) asking_again: f64,
-    /// Names from one of the two newest outputs.
-    pub(crate) fresh_names: Found,
-    /// Lines from one of the two newest outputs.
-    pub(crate) fresh_lines: Found,
-    /// Names from older outputs.
-    pub(crate) old_names: Found,
-    /// Lines from older outputs.
-    pub(crate) old_lines: Found,
-}
-
-impl Found {
-    fn add(&mut self, other: Self) {
-        self.needed += other.needed;
-        self.shown += other.shown;
-        self.by_ref += other.by_ref;
-        self.lost += other.lost;
-    }
-}
+#[serde(transparent)]
+pub(crate) struct Score(BTreeMap<String, f64>);
 
 impl Score {
+    /// A figure.
+    pub(crate) fn get(&self, name: &str) -> f64 {
+        self.0.get(name).copied().unwrap_or_default()
+    }
+
+    /// A figure as a share of another one.
+    pub(crate) fn share(&self, name: &str, of: &str) -> f64 {
+        self.get(name) / self.get(of).max(1.0)
+    }
+
+    fn count(&mut self, name: impl Into<String>, by: impl Into<f64>) {
+        *self.0.entry(name.into()).or_default() += by.into();
+    }
+
     /// Adds the score of another conversation.
     pub(crate) fn add(&mut self, other: &Self) {
-        self.calls += other.calls;
-        self.over += other.over;
-        self.needing += other.needing;
-        self.ready += other.ready;
-        self.fetches += other.fetches;
-        self.arrived += other.arrived;
-        self.unseen += other.unseen;
-        self.bill += other.bill;
-        self.bill_all += other.bill_all;
-        self.fetching += other.fetching;
-        self.asking_again += other.asking_again;
-        self.fresh_names.add(other.fresh_names);
-        self.fresh_lines.add(other.fresh_lines);
-        self.old_names.add(other.old_names);
-        self.old_lines.add(other.old_lines);
-    }
-
-    /// The bill, as a share of sending everything.
-    pub(crate) fn billed(&self) -> f64 {
-        self.bill / self.bill_all.max(1.0)
-    }
-
-    /// The same with all extra calls.
-    pub(crate) fn effective(&self) -> f64 {
-        (self.bill + self.fetching + self.asking_again) / self.bill_all.max(1.0)
-    }
-
-    /// Old texts that are lost.
-    pub(crate) fn lost(&self) -> u64 {
-        self.old_names.lost + self.old_lines.lost
-    }
-
-    fn found(&mut self, need: &Need) -> &mut Found {
-        match (need.is_fresh, need.kind) {
-            (true, Kind::Name) => &mut self.fresh_names,
-            (true, Kind::Line) => &mut self.fresh_lines,
-            (false, Kind::Name) => &mut self.old_names,
-            (false, Kind::Line) => &mut self.old_lines,
+        for (name, by) in &other.0 {
+            self.count(name, *by);
         }
+    }
+
+    /// The bill with all extra calls, as a share of sending everything.
+    pub(crate) fn effective(&self) -> f64 {
+        let extra = self.share("fetching", "bill_all") + self.share("asking_again", "bill_all");
+        self.share("bill", "bill_all") + extra
     }
 }
 
@@ -198,8 +137,8 @@ impl<'a> Scorer<'a> {
     ) {
         let window = self.entries.of(messages);
         let size = tokens(&window);
-        self.score.calls += 1;
-        self.score.over += u64::from(size > self.limit);
+        self.score.count("calls", 1);
+        self.score.count("over", size > self.limit);
         self.bill(call, messages, &window);
         self.count_arrived(call, &window, size);
         if let Some(needs) = self.needs.get(&call) {
@@ -214,9 +153,10 @@ impl<'a> Scorer<'a> {
         let cost = |read: u64, written: u64| {
             read as f64 * self.rates.read + written as f64 * self.rates.write
         };
-        self.score.bill += cost(tokens(same), tokens(new));
+        self.score.count("bill", cost(tokens(same), tokens(new)));
         let all = tokens(self.log.get(..call).unwrap_or_default());
-        self.score.bill_all += cost(self.all_before, all - self.all_before);
+        self.score
+            .count("bill_all", cost(self.all_before, all - self.all_before));
         self.all_before = all;
         self.before = messages.to_vec();
     }
@@ -232,11 +172,12 @@ impl<'a> Scorer<'a> {
             let id = output.call_id.as_deref().unwrap_or_default();
             let Some(seen) = shown.get(id) else { continue };
             let whole = output.tokens();
-            self.score.arrived += 1;
+            self.score.count("arrived", 1);
             if (*seen as f64) < whole as f64 * SHOWN {
-                self.score.unseen += 1;
+                self.score.count("unseen", 1);
                 let rest = (whole - seen).min(WHOLE);
-                self.score.asking_again += ASKS_AGAIN * self.rates.extra_call(size, rest);
+                let again = ASKS_AGAIN * self.rates.extra_call(size, rest);
+                self.score.count("asking_again", again);
             }
         }
     }
@@ -260,26 +201,27 @@ impl<'a> Scorer<'a> {
             let source = self.log.get(need.source);
             let id = source.and_then(|source| source.call_id.as_deref());
             let has_ref = id.is_some_and(|id| refs.get(id).is_some_and(|id| text.contains(id)));
-            let found = self.score.found(need);
-            found.needed += 1;
-            match (is_shown, has_ref) {
-                (true, _) => found.shown += 1,
-                (false, true) => found.by_ref += 1,
-                (false, false) => found.lost += 1,
-            }
+            let place = match (is_shown, has_ref) {
+                (true, _) => "shown",
+                (false, true) => "by_ref",
+                (false, false) => "lost",
+            };
+            self.score.count(need.name(), 1);
+            self.score.count(format!("{}_{place}", need.name()), 1);
             let fetched = self.fetched.get(&need.source);
             if !is_shown && fetched.is_none_or(|fetched| fetched + STAYS < call) {
                 missing.insert(need.source, has_ref);
             }
         }
-        self.score.needing += 1;
-        self.score.ready += u64::from(missing.is_empty());
+        self.score.count("needing", 1);
+        self.score.count("ready", missing.is_empty());
         for (source, has_ref) in missing {
             self.fetched.insert(source, call);
             let whole = self.log.get(source).map_or(0, |output| output.tokens());
             let got = if has_ref { SLICE } else { whole.min(WHOLE) };
-            self.score.fetches += 1;
-            self.score.fetching += self.rates.extra_call(tokens(window), got);
+            self.score.count("fetches", 1);
+            let cost = self.rates.extra_call(tokens(window), got);
+            self.score.count("fetching", cost);
         }
     }
 }
@@ -350,29 +292,33 @@ mod tests {
     fn name_counts_with_its_line_by_its_ref_or_as_lost() {
         let counted = |text, refs: &[(&str, &str)]| {
             let score = scored(text, refs);
-            let names = score.old_names;
-            assert_eq!((names.needed, score.needing), (1, 1));
-            assert_eq!((score.ready, score.fetches), (names.shown, 1 - names.shown));
-            (names.shown, names.by_ref, score.lost())
+            let figures = |names: [&str; 3]| names.map(|name| score.get(name).to_string());
+            let shown = score.get("old_name_shown");
+            assert_eq!(figures(["old_name", "needing", "calls"]), ["1", "1", "1"]);
+            assert_eq!(
+                figures(["ready", "fetches", "calls"])[..2],
+                [shown, 1.0 - shown].map(|n| n.to_string())
+            );
+            figures(["old_name_shown", "old_name_by_ref", "old_name_lost"]).concat()
         };
         let refs = [("0", "abcdefghijklmnop")];
         assert_eq!(
             counted("long line: src/parser/lexer.rs is long", &[]),
-            (1, 0, 0)
+            "100"
         );
         assert_eq!(
             counted("src/parser/lexer.rs, src/parser/tokens.rs", &[]),
-            (0, 0, 1)
+            "001"
         );
-        assert_eq!(counted("an excerpt: abcdefghijklmnop", &refs), (0, 1, 0));
-        assert_eq!(counted("the ref is not in the window", &refs), (0, 0, 1));
+        assert_eq!(counted("an excerpt: abcdefghijklmnop", &refs), "010");
+        assert_eq!(counted("the ref is not in the window", &refs), "001");
     }
 
     #[test]
     fn fetch_by_ref_costs_a_slice_and_a_lost_output_all_of_it() {
         let text = "an excerpt: abcdefghijklmnop";
-        let by_ref = scored(text, &[("0", "abcdefghijklmnop")]).fetching;
-        let lost = scored(text, &[]).fetching;
+        let by_ref = scored(text, &[("0", "abcdefghijklmnop")]).get("fetching");
+        let lost = scored(text, &[]).get("fetching");
         let whole = log(listing_then_use(2))[2].tokens();
         assert!((by_ref - lost - RATES.write * (SLICE as f64 - whole as f64)).abs() < 1e-9);
     }
@@ -388,11 +334,14 @@ mod tests {
             scorer.add(call, &messages[..call], &HashMap::new());
         }
         let score = scorer.finish();
-        assert_eq!((score.calls, score.ready, score.unseen), (4, 1, 0));
+        assert_eq!(
+            ["calls", "ready", "unseen"].map(|name| score.get(name).to_string()),
+            ["4", "1", "0"]
+        );
         assert!((score.effective() - 1.0).abs() < 1e-9, "{score:?}");
         let read: u64 = calls[..3].iter().map(|call| tokens(&log[..*call])).sum();
         let bill = read as f64 * RATES.read + tokens(&log[..7]) as f64 * RATES.write;
-        assert!((score.bill - bill).abs() < 1e-9, "{score:?}");
+        assert!((score.get("bill") - bill).abs() < 1e-9, "{score:?}");
     }
 
     #[test]
@@ -412,7 +361,7 @@ mod tests {
         ];
         scorer.add(3, &window.map(Arc::new), &HashMap::new());
         let score = scorer.finish();
-        assert_eq!((score.arrived, score.unseen), (1, 1));
-        assert!(score.asking_again > 0.0 && score.effective() > score.billed());
+        assert!(score.share("unseen", "arrived") > 0.9);
+        assert!(score.get("asking_again") > 0.0);
     }
 }
