@@ -51,11 +51,11 @@ proptest! {
     #[test]
     fn heuristic_of_sizes_equals_heuristic_of_the_message(message in message()) {
         let measure = Measure::of(&message);
-        for heuristic in [Heuristic::REFS, Heuristic::TURNS, Heuristic::ARCHIVE] {
+        for heuristic in [Heuristic::Refs, Heuristic::Turns, Heuristic::Archive] {
             prop_assert_eq!(heuristic.sizes(measure.sizes()), heuristic.message(&message));
         }
         let projected = message.text();
-        prop_assert_eq!(Heuristic::REFS.message(&message), Heuristic::REFS.text(&projected));
+        prop_assert_eq!(Heuristic::Refs.message(&message), Heuristic::Refs.text(&projected));
     }
 
     /// Whatever is reported, true or not.

@@ -7,7 +7,7 @@
 //!
 //! ```sh
 //! cargo run --example made_sessions > sessions.jsonl
-//! trimtab replay sessions.jsonl --window 40k --compare steady,drop-oldest,oracle
+//! trimtab replay sessions.jsonl --window 40k --compare steady,turns
 //! ```
 
 use std::error::Error;

@@ -118,7 +118,7 @@ impl SessionPicture {
                 dollars(report.billed.dollars()),
                 percent(cost, whole),
                 short(report.largest),
-                report.breaks.len(),
+                report.breaks,
             );
         }
         table.push_str("</table></div>");

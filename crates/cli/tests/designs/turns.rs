@@ -484,7 +484,7 @@ fn chat_counts_tools_by_the_formula_of_the_design() {
     let messages = sent.read_messages();
     let messages: Measure = messages.iter().chain([&answer]).map(Measure::of).sum();
     let tools = Measure::of_tools(&sent.json()["tools"].to_string());
-    let formula = Heuristic::TURNS;
+    let formula = Heuristic::Turns;
     let call = formula.sizes(messages.sizes()) + formula.tools(tools.sizes()) + 500;
     let left = (50_000 - call).to_string();
     let (thousands, rest) = left.split_at(left.len() - 3);

@@ -95,7 +95,10 @@ fn summary_does_not_claim_success_of_a_failed_command() {
     // One succeeded, and nobody knows how the other one ended.
     for run in ["- exec_command(true): ", "- exec_command(sleep 9): "] {
         assert!(summary.contains(run), "no {run:?} in\n{summary}");
-        assert!(!failed.iter().any(|line| line.starts_with(run)), "{summary}");
+        assert!(
+            !failed.iter().any(|line| line.starts_with(run)),
+            "{summary}"
+        );
     }
 }
 

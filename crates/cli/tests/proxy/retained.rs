@@ -237,7 +237,10 @@ async fn error_of_an_early_run_stays_after_later_runs_passed() {
     assert!(broken.is_empty(), "{broken:?}");
     let last = said(answered(&upstream).last().unwrap());
     let rewritten_again = last.contains("messages that were left out before");
-    assert!(rewritten_again, "the window was rewritten only once\n{last}");
+    assert!(
+        rewritten_again,
+        "the window was rewritten only once\n{last}"
+    );
     assert!(last.contains(FAILURE), "the error is gone\n{last}");
 }
 

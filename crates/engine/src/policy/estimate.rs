@@ -23,13 +23,13 @@ pub enum EstimateBy {
 
 impl EstimateBy {
     /// The heuristic of a design; none for our own estimate.
-    fn heuristic(self) -> Option<&'static Heuristic> {
+    fn heuristic(self) -> Option<Heuristic> {
         match self {
             Self::Ours => None,
-            Self::Refs => Some(&Heuristic::REFS),
-            Self::Checkpoint => Some(&Heuristic::CHECKPOINT),
-            Self::Turns => Some(&Heuristic::TURNS),
-            Self::Archive => Some(&Heuristic::ARCHIVE),
+            Self::Refs => Some(Heuristic::Refs),
+            Self::Checkpoint => Some(Heuristic::Checkpoint),
+            Self::Turns => Some(Heuristic::Turns),
+            Self::Archive => Some(Heuristic::Archive),
         }
     }
 

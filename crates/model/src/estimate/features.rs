@@ -4,17 +4,8 @@
 //! Pieces are words, up to three digits, runs of punctuation and runs of blanks. A blank before a
 //! word belongs to the word, and a newline after punctuation to the punctuation. Each feature
 //! counts one such case, so that the number of tokens is roughly a weighted sum.
-//!
-//! ASCII is read by a state machine without branches ([`transitions`]), because a processor cannot
-//! predict where words end. Long texts are read two bytes at a time.
-
-mod transitions;
 
 use super::script;
-use transitions::{
-    AFTER_LETTER_BEYOND, AFTER_SIGN, CORRECTIONS, COUNTER_PAIRS, COUNTERS, LINE_START, TEXT_START,
-    TextState, counters_of, transition, transition_pair,
-};
 
 /// The number of features.
 pub(super) const FEATURES: usize = Feature::Other as usize + 1;
@@ -102,140 +93,166 @@ pub(super) enum Feature {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Features([u32; FEATURES]);
 
-/// Longer texts are read in blocks of about this size, so that the counts of a block stay small.
-const BLOCK: usize = 16 << 10;
-/// Shorter blocks are read in one go.
-const SHORTEST_QUARTERED: usize = 512;
-/// How far a place to divide a text is searched.
-const LONGEST_SEARCH: usize = 1_024;
-
 impl Features {
     /// The counts, in the order of [`Feature`].
     pub(super) fn counts(&self) -> &[u32; FEATURES] {
         &self.0
     }
 
-    /// Reads a text.
+    /// Reads a text, piece by piece.
     pub(super) fn of(text: &str) -> Self {
-        let mut counter = FeatureCounter::default();
+        let mut counter = FeatureCounter {
+            before: Before::Line,
+            counts: [0; FEATURES],
+        };
         let mut rest = text;
-        while !rest.is_empty() {
-            let block;
-            (block, rest) = divide(rest, BLOCK);
-            // Four counters must be created and added up, which costs more than it saves on a short
-            // block. Other scripts need the branch of `read_beyond_ascii`.
-            if block.len() >= SHORTEST_QUARTERED && block.is_ascii() {
-                counter.read_quarters(block);
-            } else {
-                counter.read(block);
-            }
-            counter.count_neighbours(block.as_bytes());
+        while let Some(first) = rest.bytes().next() {
+            let read = match first {
+                b'a'..=b'z' | b'A'..=b'Z' => counter.read_word(rest.as_bytes()),
+                b'0'..=b'9' => counter.read_digits(rest.as_bytes()),
+                b' ' => counter.read_blanks(rest.as_bytes()),
+                b'\n' | b'\r' => counter.read_newlines(rest.as_bytes()),
+                b'!'..=b'~' => counter.read_marks(rest.as_bytes()),
+                0x80.. => counter.read_beyond_ascii(rest),
+                b'\t' => counter.read_one(Feature::Tab),
+                _ => counter.read_one(Feature::Control),
+            };
+            rest = rest.get(read..).unwrap_or_default();
         }
-        counter.finish()
+        Self(counter.counts)
     }
 }
 
-/// Counts the features of consecutive texts.
+/// The piece before the next one, as far as the next one depends on it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Before {
+    /// The start of a line.
+    Line,
+    /// A tab or a control character.
+    Control,
+    Blank,
+    Digit,
+    /// One punctuation character, or several.
+    Mark,
+    Marks,
+    Word,
+    /// A word after a digit.
+    WordAtDigit,
+    /// A sign or a letter beyond ASCII.
+    Sign,
+    Letter,
+}
+
+/// The letters of a word that count together; each further one counts alone.
+const NEAR: usize = 13;
+/// Words are told apart by their length: the largest length of each group but the last.
+const WORD_LENGTHS: [usize; 6] = [2, 4, 6, 8, 10, NEAR];
+
+/// Counts the features of consecutive pieces. Each `read` method reads a piece at the beginning of
+/// its text, and returns the bytes of the piece.
 struct FeatureCounter {
-    state: TextState,
-    counts: [u32; COUNTERS],
-}
-
-impl Default for FeatureCounter {
-    fn default() -> Self {
-        Self {
-            state: TEXT_START,
-            counts: [0; COUNTERS],
-        }
-    }
+    before: Before,
+    counts: [u32; FEATURES],
 }
 
 impl FeatureCounter {
-    /// Reads a text that starts where [`divide`] divides.
-    fn read(&mut self, text: &str) {
-        self.state = TEXT_START;
-        let bytes = text.as_bytes();
-        let mut at = 0;
-        while let Some(&byte) = bytes.get(at) {
-            at += if byte.is_ascii() {
-                self.read_byte(byte);
-                1
-            } else {
-                self.read_beyond_ascii(text.get(at..).unwrap_or_default())
-            };
-        }
-    }
-
-    /// Reads an ASCII text in four places at once: each step waits for the state before it, and
-    /// the processor can wait for four states at the same time.
-    fn read_quarters(&mut self, text: &str) {
-        let quarter = text.len() / 4;
-        let (first, rest) = divide(text, quarter);
-        let (second, rest) = divide(rest, quarter);
-        let (third, fourth) = divide(rest, quarter);
-        let texts = [first, second, third, fourth].map(str::as_bytes);
-        // The division moves to the next safe place, so the four parts differ in length. They are
-        // read together up to the shortest, and the rests one after the other.
-        let shortest = texts.map(<[u8]>::len).into_iter().min().unwrap_or(0) / 2 * 2;
-        let texts = texts.map(|text| text.split_at_checked(shortest).unwrap_or((&[], text)));
-        let [a, b, c, d] = texts.map(|(start, _)| start.as_chunks::<2>().0);
-        // The states are apart from the counts, so that they stay in registers.
-        let mut states = [TEXT_START; 4];
-        let mut counts = [[0; COUNTER_PAIRS]; 4];
-        let [state_a, state_b, state_c, state_d] = &mut states;
-        let [one, two, three, four] = &mut counts;
-        for (((a, b), c), d) in a.iter().zip(b).zip(c).zip(d) {
-            *state_a = count_pair(one, *state_a, *a);
-            *state_b = count_pair(two, *state_b, *b);
-            *state_c = count_pair(three, *state_c, *c);
-            *state_d = count_pair(four, *state_d, *d);
-        }
-        for (state, (_, rest)) in states.iter().zip(texts) {
-            self.state = *state;
-            for byte in rest {
-                self.read_byte(*byte);
+    /// A word is upper case, then lower case. A capital after lower case starts the next word.
+    fn read_word(&mut self, text: &[u8]) -> usize {
+        let upper = run(text, u8::is_ascii_uppercase);
+        let lower = text.get(upper..).unwrap_or_default();
+        let length = upper + run(lower, u8::is_ascii_lowercase);
+        self.add(Feature::UpperInside, upper.saturating_sub(1));
+        self.add(Feature::LetterFar, length.saturating_sub(NEAR));
+        let group = WORD_LENGTHS.iter().take_while(|last| length > **last);
+        let group = group.count();
+        match self.before {
+            Before::Line => {
+                self.add(Feature::WordAtLine, 1);
+                self.add_in_group(Feature::Word, group);
+            }
+            Before::Control | Before::Blank => self.add_in_group(Feature::Word, group),
+            Before::Digit => {
+                self.add(Feature::WordAtDigit, 1);
+                self.add_in_group(Feature::Glued, group);
+            }
+            Before::Mark => {
+                // A single mark before a word, as in `.name`, merges with it.
+                self.add(Feature::Prefix, 1);
+                self.take_back(Feature::Punctuation);
+                self.add_in_group(Feature::Glued, group);
+            }
+            Before::Letter => self.add(Feature::Joined, 1),
+            Before::Marks | Before::Word | Before::WordAtDigit | Before::Sign => {
+                self.add_in_group(Feature::Glued, group);
             }
         }
-        let [one, two, three, four] = &counts;
-        let sums = one.iter().zip(two).zip(three).zip(four);
-        let sums = sums.map(|(((a, b), c), d)| a + b + c + d);
-        for (pair, times) in sums.enumerate().filter(|(_, times)| *times > 0) {
-            for counter in counters_of(pair) {
-                if let Some(sum) = self.counts.get_mut(counter) {
-                    *sum = sum.saturating_add(times);
-                }
-            }
+        self.before = match self.before {
+            Before::Digit => Before::WordAtDigit,
+            _ => Before::Word,
+        };
+        length
+    }
+
+    /// Vocabularies group digits by three, and a blank before a digit is a token of its own.
+    fn read_digits(&mut self, text: &[u8]) -> usize {
+        let length = run(text, u8::is_ascii_digit);
+        self.add(Feature::Digits3, length.div_ceil(3));
+        match self.before {
+            Before::Blank => self.add(Feature::BlankAtDigit, 1),
+            // A word between digits counts once.
+            Before::Word => self.add(Feature::WordAtDigit, 1),
+            _ => {}
         }
+        self.before = Before::Digit;
+        length
     }
 
-    /// Counts the features that are about a byte and the one before it. This keeps the previous
-    /// byte out of the states, whose number would multiply. No such pair is divided by [`divide`].
-    fn count_neighbours(&mut self, bytes: &[u8]) {
-        // `&` instead of `&&` avoids a branch.
-        let upper = |a: u8, b: u8| a.is_ascii_uppercase() & b.is_ascii_uppercase();
-        self.add(Feature::UpperInside, count_pairs(bytes, upper));
-        let same = |a: u8, b: u8| (a == b) & a.is_ascii_punctuation();
-        self.add(Feature::PunctuationSame, count_pairs(bytes, same));
-    }
-
-    #[inline]
-    fn read_byte(&mut self, byte: u8) {
-        let (state, counted) = transition(self.state, byte);
-        self.state = state;
-        // `transition` returns a counter below `COUNTERS`, so the compiler drops this check.
-        if let Some(count) = self.counts.get_mut(counted) {
-            *count = count.wrapping_add(1);
+    /// A single blank is free: the word after it absorbs it.
+    fn read_blanks(&mut self, text: &[u8]) -> usize {
+        let length = run(text, |byte| *byte == b' ');
+        if length > 1 {
+            self.add(Feature::Indent, 1);
+            self.add(Feature::IndentMore, length);
         }
+        self.before = Before::Blank;
+        length
     }
 
-    // Saturate: the estimate of a huge text may be wrong, but must not overflow.
-    fn add(&mut self, feature: Feature, times: usize) {
-        if let Some(count) = self.counts.get_mut(feature as usize) {
-            *count = count.saturating_add(u32::try_from(times).unwrap_or(u32::MAX));
-        }
+    fn read_newlines(&mut self, text: &[u8]) -> usize {
+        let length = run(text, |byte| matches!(byte, b'\n' | b'\r'));
+        let first = match self.before {
+            Before::Mark | Before::Marks | Before::Sign => Feature::NewlineAtPunctuation,
+            _ => Feature::Newline,
+        };
+        self.add(first, 1);
+        self.add(Feature::NewlineMore, length - 1);
+        self.before = Before::Line;
+        length
     }
 
-    /// Reads a run of non-ASCII characters of one script, and returns its bytes.
+    fn read_marks(&mut self, text: &[u8]) -> usize {
+        let length = run(text, u8::is_ascii_punctuation);
+        let marks = text.get(..length).unwrap_or_default();
+        let pairs = marks.iter().zip(marks.iter().skip(1));
+        let same = pairs.filter(|(mark, next)| mark == next).count();
+        self.add(Feature::Punctuation, 1);
+        self.add(Feature::PunctuationSame, same);
+        self.add(Feature::PunctuationMore, length - 1 - same);
+        self.before = if length == 1 {
+            Before::Mark
+        } else {
+            Before::Marks
+        };
+        length
+    }
+
+    fn read_one(&mut self, feature: Feature) -> usize {
+        self.add(feature, 1);
+        self.before = Before::Control;
+        1
+    }
+
+    /// Reads a run of non-ASCII characters of one script.
     fn read_beyond_ascii(&mut self, rest: &str) -> usize {
         let Some(first) = rest.chars().next() else {
             return rest.len();
@@ -250,85 +267,50 @@ impl FeatureCounter {
             self.add(Feature::Sign, 1);
             // At least one: `first` itself is a sign.
             self.add(Feature::SignSame, signs - 1);
-            self.state = AFTER_SIGN;
+            self.before = Before::Sign;
             return signs * first.len_utf8();
         }
         let (letters, bytes) = same.fold((0, 0), |(n, bytes), c| (n + 1, bytes + c.len_utf8()));
         self.add(feature, letters);
-        self.start_beyond(first.len_utf8() > 2);
-        self.state = AFTER_LETTER_BEYOND;
+        // Letters of more than two bytes are wide.
+        let is_wide = first.len_utf8() > 2;
+        match (self.before, is_wide) {
+            // Letters that continue a word do not start a new one.
+            (Before::Word | Before::WordAtDigit | Before::Letter, _) => {}
+            (Before::Line, false) => self.add(Feature::WordTwoAtLine, 1),
+            (Before::Line, true) => self.add(Feature::WordWideAtLine, 1),
+            (_, false) => self.add(Feature::WordTwo, 1),
+            (_, true) => self.add(Feature::WordWide, 1),
+        }
+        self.before = Before::Letter;
         bytes
     }
 
-    /// Counts the start of a run of non-ASCII letters, unless it continues a word. Letters are
-    /// `wide` if they have more than two bytes.
-    fn start_beyond(&mut self, wide: bool) {
-        let at_line = self.state == TEXT_START || self.state == LINE_START;
-        let feature = match (at_line, wide) {
-            // Letters that continue a word do not start a new one.
-            _ if self.state.is_word() => return,
-            (true, false) => Feature::WordTwoAtLine,
-            (true, true) => Feature::WordWideAtLine,
-            (false, false) => Feature::WordTwo,
-            (false, true) => Feature::WordWide,
-        };
-        self.add(feature, 1);
+    fn add_in_group(&mut self, first: Feature, group: usize) {
+        self.add_at(first as usize + group, 1);
     }
 
-    /// Turns the counts of transitions into those of features.
-    fn finish(&self) -> Features {
-        let transitions = |counter: usize| self.counts.get(counter).copied().unwrap_or(0);
-        let mut features: [u32; FEATURES] = std::array::from_fn(transitions);
-        for &(counter, feature, times) in &CORRECTIONS {
-            if let Some(count) = features.get_mut(feature) {
-                // Sums are never negative, so that wrapping in between is harmless.
-                let more = transitions(counter).wrapping_mul(times.cast_unsigned());
-                *count = count.wrapping_add(more);
-            }
+    fn add(&mut self, feature: Feature, times: usize) {
+        self.add_at(feature as usize, times);
+    }
+
+    // Saturates: the estimate of a huge text may be wrong, but must not overflow.
+    fn add_at(&mut self, place: usize, times: usize) {
+        if let Some(count) = self.counts.get_mut(place) {
+            *count = count.saturating_add(u32::try_from(times).unwrap_or(u32::MAX));
         }
-        Features(features)
+    }
+
+    fn take_back(&mut self, feature: Feature) {
+        if let Some(count) = self.counts.get_mut(feature as usize) {
+            *count = count.saturating_sub(1);
+        }
     }
 }
 
-/// Counts the transitions of two ASCII bytes, and returns the state after them.
-#[inline]
-fn count_pair(counts: &mut [u32; COUNTER_PAIRS], state: TextState, bytes: [u8; 2]) -> TextState {
-    let (state, pair) = transition_pair(state, bytes);
-    // The number of a pair is a byte, so the compiler drops this check.
-    if let Some(count) = counts.get_mut(usize::from(pair)) {
-        *count = count.wrapping_add(1);
-    }
-    state
-}
-
-/// Divides a text at the first place from byte `at` on where the pieces before and after do not
-/// depend on each other: before a blank, or after a newline.
-fn divide(text: &str, at: usize) -> (&str, &str) {
-    let from = text.as_bytes().get(at..).unwrap_or_default();
-    let mut pairs = from.windows(2).take(LONGEST_SEARCH);
-    let found = pairs.position(|pair| match pair {
-        [before, b' '] => *before != b' ',
-        // A run of newlines merges into few tokens, so a run must not be divided.
-        [b'\n', after] => !matches!(after, b'\n' | b'\r'),
-        _ => false,
-    });
-    found
-        .and_then(|found| text.split_at_checked(at + found + 1))
-        // There is no safe place nearby, as in base64 or minified code: read the rest in one go.
-        .unwrap_or((text, ""))
-}
-
-/// Counts pairs of neighbours. The sum of a chunk fits a byte, so that many pairs are compared
-/// with one instruction.
-fn count_pairs(bytes: &[u8], is_counted: impl Fn(u8, u8) -> bool) -> usize {
-    const CHUNK: usize = 128;
-    let next = bytes.get(1..).unwrap_or_default();
-    let chunks = bytes.chunks(CHUNK).zip(next.chunks(CHUNK));
-    let counts = chunks.map(|(chunk, next)| {
-        let pairs = chunk.iter().zip(next);
-        pairs.map(|(a, b)| u8::from(is_counted(*a, *b))).sum::<u8>()
-    });
-    counts.map(usize::from).sum()
+/// The number of bytes at the beginning of a text that belong to a run.
+fn run(text: &[u8], belongs: impl Fn(&u8) -> bool) -> usize {
+    text.iter().take_while(|byte| belongs(byte)).count()
 }
 
 #[cfg(test)]

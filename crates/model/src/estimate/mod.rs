@@ -1,6 +1,6 @@
 //! Estimates tokens before the provider reports them.
 //!
-//! - [`Heuristic`]: the estimate of each of the five designs, as data.
+//! - [`Heuristic`]: the estimate of each of the five designs.
 //! - [`Anchor`]: the newest usage that still describes a window.
 //! - [`Measure`]: the sizes of a message, computed once. Measures add up, and every estimator reads
 //!   them in constant time.
@@ -11,7 +11,7 @@
 //!
 //! let message = Message::user("error: 17 of 240 tests failed");
 //! let measure = Measure::of(&message);
-//! assert_eq!(Heuristic::REFS.sizes(measure.sizes()), 8);
+//! assert_eq!(Heuristic::Refs.sizes(measure.sizes()), 8);
 //! assert_eq!(Calibration::default().tokens(&measure), measure.tokens());
 //! ```
 
@@ -29,7 +29,7 @@ mod size;
 
 pub use anchor::Anchor;
 pub use calibration::{Calibration, CalibrationOutcome};
-pub use heuristic::{CountedField, Heuristic, LengthUnit, MediaCost, Rounding};
+pub use heuristic::Heuristic;
 pub use linear::TokenClass;
 pub use measure::Measure;
 pub use size::{Length, MessageSizes};

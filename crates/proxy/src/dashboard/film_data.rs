@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use trimtab::film::{FilmMark, FilmOptions, FilmPart};
 use trimtab::session::{Session, Setup};
 use trimtab_engine::journal::JournalEntry;
-use trimtab_engine::normalise::{MessageSource, NormaliseOptions};
+use trimtab_engine::normalise::MessageSource;
 use trimtab_engine::planner::CallConditions;
 use trimtab_engine::trigger::Metric;
 use trimtab_model::estimate::Measure;
@@ -137,7 +137,7 @@ fn current_film(
         let taken = access.read(|session| Ok(SessionSnapshot::of(session, kept.as_ref(), since)));
         let snapshot = taken?;
         let kept = kept.take().filter(|_| snapshot.continues);
-        let mut film = kept.unwrap_or_else(|| history.begin_film(options(&snapshot.setup)));
+        let mut film = kept.unwrap_or_else(|| history.begin_film(FilmOptions::of(&snapshot.setup)));
         let is_current = film.film.follow(&snapshot.log, &snapshot.entries);
         // A new film can always follow.
         if is_current || !snapshot.continues {
@@ -194,18 +194,7 @@ fn continues(kept: &NumberedFilm, session: &Session) -> bool {
     });
     same_log
         && kept.film.entries_read() <= projection.journal().entries().len()
-        && kept.film.looks_like(&options(session.setup()))
-}
-
-fn options(setup: &Setup) -> FilmOptions {
-    FilmOptions {
-        normalise: NormaliseOptions {
-            dialect: setup.dialect,
-            habit: setup.policy.repair,
-        },
-        calibration: setup.calibration.clone(),
-        prices: setup.prices,
-    }
+        && kept.film.looks_like(&FilmOptions::of(session.setup()))
 }
 
 fn own_texts(session: &Session) -> Vec<OwnText> {

@@ -39,12 +39,9 @@ pub(super) fn replay(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
         "tokens": report.tokens,
         "largest": report.largest,
         "billed": report.billed.dollars(),
-        "effective": report.effective().dollars(),
-        "breaks": report.breaks.len(),
+        "breaks": report.breaks,
         "over": report.over,
         "compactions": report.compactions,
         "own_calls": report.own_calls,
-        "needing": report.needing,
-        "ready": report.ready,
     }))
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use toml::Table;
 
 use super::trust::{NotRead, UntrustedFile};
-use super::{SettingKey, files};
+use super::{KEYS, SettingKey, files};
 
 /// Everything that settings are read from, as values.
 #[derive(Clone, Debug, Default)]
@@ -55,6 +55,11 @@ impl ConfigInputs {
             Err(NotRead::Untrusted(file)) => Some(file),
             _ => None,
         }
+    }
+
+    /// The settings of the library and of the caller.
+    pub(super) fn keys(&self) -> Vec<SettingKey> {
+        KEYS.iter().chain(&self.more).copied().collect()
     }
 
     pub(super) fn named_file(&self) -> Option<PathBuf> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use toml::{Table, Value};
+use trimtab_engine::trigger::Trigger;
 
 use super::keys::{InProject, SettingKey, SettingKind};
 use super::nearest::nearest_name;
@@ -20,7 +21,14 @@ pub(super) struct KnownKeys<'k> {
 impl<'k> KnownKeys<'k> {
     /// The key with this name, or the table key that it is a field of.
     pub(super) fn find(&self, name: &str) -> Option<&'k SettingKey> {
-        find_key(self.keys, name)
+        let is = |key: &&SettingKey| {
+            let rest = name.strip_prefix(key.name);
+            // Only tables have fields of their own: `views.default.max_bytes` belongs to
+            // `views.default`.
+            let is_field = rest.is_some_and(|rest| rest.starts_with('.'));
+            name == key.name || (key.kind == SettingKind::Table && is_field)
+        };
+        self.keys.iter().find(is)
     }
 
     fn has_section(&self, name: &str) -> bool {
@@ -164,19 +172,6 @@ impl<'k> KnownKeys<'k> {
     }
 }
 
-/// The key with this name, or the table key that it is a field of.
-pub(super) fn find_key<'k>(keys: &'k [SettingKey], name: &str) -> Option<&'k SettingKey> {
-    let is = |key: &SettingKey| {
-        let field = name
-            .strip_prefix(key.name)
-            .and_then(|rest| rest.strip_prefix('.'));
-        // Only tables have fields of their own: `views.default.max_bytes` belongs to
-        // `views.default`.
-        name == key.name || (key.kind == SettingKind::Table && field.is_some())
-    };
-    keys.iter().find(|key| is(key))
-}
-
 /// Fails if the setting cannot have `value`.
 fn check(
     key: &SettingKey,
@@ -188,22 +183,19 @@ fn check(
     if key.name != name || key.kind.admits(value) {
         return Ok(());
     }
-    let bad_trigger = || {
-        let list = value.as_array().into_iter().flatten();
-        let texts = list.filter_map(Value::as_str);
-        let mut errors = texts.filter_map(|text| {
-            let error = text.parse::<trimtab_engine::trigger::Trigger>().err()?;
-            Some((error.text, error.expected))
-        });
-        errors.next()
-    };
     // A condition has its own error text, which says what is wrong with it.
-    let (value, allowed) = match bad_trigger().filter(|_| key.kind == SettingKind::Conditions) {
-        Some((text, expected)) => (
-            format!("'{text}'"),
-            format!("{expected}; {}", key.kind.allowed()),
+    let conditions = value
+        .as_array()
+        .filter(|_| key.kind == SettingKind::Conditions);
+    let texts = conditions.into_iter().flatten().filter_map(Value::as_str);
+    let mut wrong = texts.filter_map(|text| text.parse::<Trigger>().err());
+    let allowed = key.kind.allowed();
+    let (value, allowed) = match wrong.next() {
+        Some(error) => (
+            format!("'{}'", error.text),
+            format!("{}; {allowed}", error.expected),
         ),
-        None => (redact_value(name, value).to_string(), key.kind.allowed()),
+        None => (redact_value(name, value).to_string(), allowed),
     };
     Err(ConfigError::Value {
         key: name.to_owned(),
@@ -291,19 +283,14 @@ impl LayeredSettings {
     /// The source of a setting: its own, that of a field of it, or that of the table that it is a
     /// field of. The strongest counts.
     pub(super) fn source(&self, name: &str) -> SettingSource {
-        let fields = format!("{name}.");
-        let of_fields = self
-            .sources
-            .iter()
-            .filter(|(key, _)| key.starts_with(&fields));
-        let of_tables = self
-            .sources
-            .iter()
-            .filter(|(key, _)| name.starts_with(&format!("{key}.")));
-        let own = self.sources.get(name).into_iter();
-        let all = own.chain(of_fields.map(|(_, source)| source));
-        let all = all.chain(of_tables.map(|(_, source)| source));
-        all.min().cloned().unwrap_or(SettingSource::Default)
+        let is_inside = |field: &str, table: &str| {
+            let rest = field.strip_prefix(table);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        let all = self.sources.iter();
+        let about = all.filter(|(key, _)| is_inside(key, name) || is_inside(name, key));
+        let strongest = about.map(|(_, source)| source).min();
+        strongest.cloned().unwrap_or(SettingSource::Default)
     }
 }
 

@@ -50,18 +50,7 @@ pub use trust::{NotRead, UntrustedFile, read_own_file};
 
 use layered_settings::{KnownKeys, LayeredSettings};
 use redacted::redact_value;
-use setting_layers::{collect_layers, preset};
-
-/// Settings of the library itself, not of its policy.
-const OWN: [&str; 7] = [
-    "store",
-    "blobs",
-    "model",
-    "window",
-    "max_output",
-    "network.ca_file",
-    "network.proxy",
-];
+use setting_layers::{SettingLayers, collect_layers, preset};
 
 /// One resolved setting.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,20 +87,19 @@ pub struct Config {
 impl Config {
     /// Resolves settings.
     pub fn load(inputs: &ConfigInputs) -> Result<Self, ConfigError> {
-        let keys: Vec<SettingKey> = KEYS.iter().chain(&inputs.more).copied().collect();
+        let keys = inputs.keys();
         let layers = collect_layers(inputs, &KnownKeys { keys: &keys })?;
         // The preset must be known first: it is the lowest layer.
         let preset = preset(&layers)?;
-        let mut settings = base(&preset);
-        settings.table.extend(inputs.defaults.clone());
+        let mut base = base(&preset);
+        base.table.extend(inputs.defaults.clone());
+        let mut settings = base.clone();
         layers.all().for_each(|set| settings.apply(set));
-        let policy = policy(&settings)?;
+        let policy = policy(&settings).map_err(|error| unreadable_policy(base, &layers, &error))?;
         // 0 means that the figure is looked up.
         let number = |name: &str| {
-            let value = settings.get(name).and_then(Value::as_integer);
-            value
-                .and_then(|value| u64::try_from(value).ok())
-                .filter(|value| *value > 0)
+            let value = settings.get(name)?.as_integer()?;
+            u64::try_from(value).ok().filter(|value| *value > 0)
         };
         let config = Self {
             policy,
@@ -131,8 +119,12 @@ impl Config {
     /// The value of one setting that is not part of a policy, and so does not depend on the preset.
     /// The other settings are not validated.
     pub fn lookup(inputs: &ConfigInputs, key: &str) -> Result<Option<Value>, ConfigError> {
-        let keys: Vec<SettingKey> = KEYS.iter().chain(&inputs.more).copied().collect();
-        let layers = collect_layers(inputs, &KnownKeys { keys: &keys })?;
+        let layers = collect_layers(
+            inputs,
+            &KnownKeys {
+                keys: &inputs.keys(),
+            },
+        )?;
         let mut settings = LayeredSettings::of_table(inputs.defaults.clone());
         layers.all().for_each(|set| settings.apply(set));
         Ok(settings.get(key).cloned())
@@ -237,54 +229,43 @@ fn base(preset: &str) -> LayeredSettings {
     let source = SettingSource::Preset(preset.to_owned());
     settings.sources = KEYS
         .iter()
-        .filter(|key| {
-            !OWN.contains(&key.name) && key.name != "preset" && settings.get(key.name).is_some()
-        })
+        .filter(|key| key.name != "preset" && settings.get(key.name).is_some())
         .map(|key| (key.name.to_owned(), source.clone()))
         .collect();
     settings
 }
 
 /// The policy of these settings.
-fn policy(settings: &LayeredSettings) -> Result<Policy, ConfigError> {
+fn policy(settings: &LayeredSettings) -> Result<Policy, toml::de::Error> {
     let mut table = settings.table.clone();
     // The table also has settings that are not part of a policy.
     let known = Table::try_from(Policy::default()).unwrap_or_default();
     table.retain(|name, _| known.contains_key(name));
-    let whole = Value::Table(table.clone());
-    whole.try_into().map_err(|error: toml::de::Error| {
-        let (key, value) = unreadable_setting(settings, &table);
-        ConfigError::Value {
-            value,
-            origin: settings.source(&key),
-            key,
-            allowed: error.message().to_owned(),
-        }
-    })
+    Value::Table(table).try_into()
 }
 
-/// Finds the setting that makes a policy unreadable: without it, the policy can be read. The error
-/// of the TOML reader does not name it.
-fn unreadable_setting(settings: &LayeredSettings, table: &Table) -> (String, String) {
-    let mut keys = settings.sources.keys();
-    let found = keys.find(|key| readable_without(table.clone(), key));
-    let key = found.cloned().unwrap_or_else(|| "settings".to_owned());
-    let value = settings
-        .get(&key)
-        .map(ToString::to_string)
-        .unwrap_or_default();
-    (key, value)
-}
-
-fn readable_without(mut whole: Table, key: &str) -> bool {
-    let mut path: Vec<&str> = key.split('.').collect();
-    let Some(last) = path.pop() else { return false };
-    let mut table = &mut whole;
-    for name in path {
-        match table.get_mut(name) {
-            Some(Value::Table(inner)) => table = inner,
-            _ => return false,
-        }
+/// The error for a policy that cannot be read: it names the first setting that makes `settings`
+/// unreadable. The error of the TOML reader does not.
+fn unreadable_policy(
+    mut settings: LayeredSettings,
+    layers: &SettingLayers,
+    error: &toml::de::Error,
+) -> ConfigError {
+    let mut all = layers.all();
+    let found = all.find(|set| {
+        settings.apply(set);
+        policy(&settings).is_err()
+    });
+    let found = found.cloned();
+    ConfigError::Value {
+        value: found
+            .as_ref()
+            .map(|set| set.value.to_string())
+            .unwrap_or_default(),
+        origin: found
+            .as_ref()
+            .map_or(SettingSource::Default, |set| set.source.clone()),
+        key: found.map_or_else(|| "settings".to_owned(), |set| set.name),
+        allowed: error.message().to_owned(),
     }
-    table.remove(last).is_some() && Value::Table(whole).try_into::<Policy>().is_ok()
 }

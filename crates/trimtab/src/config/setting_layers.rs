@@ -8,7 +8,7 @@ use super::files;
 use super::inputs::ConfigInputs;
 use super::layered_settings::{KnownKeys, SetValue};
 use super::trust::NotRead;
-use super::{ConfigError, KEYS, SettingKey, SettingKind, SettingSource, nearest_name};
+use super::{ConfigError, KEYS, SettingKind, SettingSource, nearest_name};
 
 /// The settings by source, weaker before stronger in each list.
 pub(super) struct SettingLayers {
@@ -74,44 +74,43 @@ fn of_project(
 fn environment(inputs: &ConfigInputs, known: &KnownKeys<'_>) -> Result<Vec<SetValue>, ConfigError> {
     let mut all = Vec::new();
     for (variable, text) in &inputs.environment {
-        let Some(name) = variable.strip_prefix("TRIMTAB_") else {
+        let Some(name) = setting_of(variable, known) else {
             continue;
         };
-        let source = SettingSource::Environment(variable.clone());
-        let is = |key: &&SettingKey| key.variable() == *variable;
-        if let Some(key) = known.keys.iter().find(is) {
-            // An empty variable is the usual way to unset one.
-            if !text.is_empty() {
-                all.push(known.parse_typed(key.name, text, &source)?);
-            }
-            continue;
-        }
-        // A field of a table, such as `TRIMTAB_PROXY_LIMITS_PLAN_MS`.
-        let tables = known.keys.iter();
-        let tables = tables.filter(|key| key.kind == SettingKind::Table);
-        let mut fields = tables.filter_map(|key| {
-            let field = variable.strip_prefix(&key.variable())?;
-            Some((key, field.strip_prefix('_')?.to_lowercase()))
-        });
-        if let Some((key, field)) = fields.next() {
-            if !text.is_empty() {
-                let name = format!("{}.{field}", key.name);
-                all.push(known.parse_typed(&name, text, &source)?);
-            }
-            continue;
-        }
-        let name = name.to_lowercase();
-        let sections = known.keys.iter().filter_map(|key| key.name.split_once('.'));
-        let mut sections = sections.map(|(section, _)| section);
-        if let Some(section) = sections.find(|section| name.starts_with(&format!("{section}_"))) {
-            let key = name.replacen(&format!("{section}_"), &format!("{section}."), 1);
-            // It is not a setting, so this fails with the nearest name.
-            known.parse_typed(&key, text, &source)?;
-        } else if is_misspelt(&name, known) {
-            known.parse_typed(&name, text, &source)?;
+        // An empty variable is the usual way to unset one. A misspelt one fails in any case.
+        if !text.is_empty() || known.find(&name).is_none() {
+            let source = SettingSource::Environment(variable.clone());
+            all.push(known.parse_typed(&name, text, &source)?);
         }
     }
     Ok(all)
+}
+
+/// The setting that a variable names, or seems to name.
+fn setting_of(variable: &str, known: &KnownKeys<'_>) -> Option<String> {
+    let name = variable.strip_prefix("TRIMTAB_")?.to_lowercase();
+    let exact = known.keys.iter().find(|key| key.variable() == variable);
+    if let Some(key) = exact {
+        return Some(key.name.to_owned());
+    }
+    // A field of a table, such as `TRIMTAB_PROXY_LIMITS_PLAN_MS`.
+    let tables = known.keys.iter();
+    let mut tables = tables.filter(|key| key.kind == SettingKind::Table);
+    let field = tables.find_map(|key| {
+        let field = variable.strip_prefix(&key.variable())?.strip_prefix('_')?;
+        Some(format!("{}.{}", key.name, field.to_lowercase()))
+    });
+    // It begins like a setting, but is none.
+    let mut keys = known.keys.iter();
+    let section = || {
+        keys.find_map(|key| {
+            let (section, _) = key.name.split_once('.')?;
+            let rest = name.strip_prefix(section)?.strip_prefix('_')?;
+            Some(format!("{section}.{rest}"))
+        })
+    };
+    let misspelt = || is_misspelt(&name, known).then(|| name.clone());
+    field.or_else(section).or_else(misspelt)
 }
 
 /// True for a name that is nearly that of a setting without a section. A longer name that begins

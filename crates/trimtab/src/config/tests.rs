@@ -25,6 +25,17 @@ fn refused(flags: &[&str], environment: &[(&str, &str)]) -> String {
     format!("{error}{}", hint.unwrap_or_default())
 }
 
+/// Settings of the library itself, not of its policy.
+const OWN: [&str; 7] = [
+    "store",
+    "blobs",
+    "model",
+    "window",
+    "max_output",
+    "network.ca_file",
+    "network.proxy",
+];
+
 #[test]
 fn every_setting_of_a_policy_is_documented() {
     let mut found = BTreeSet::new();

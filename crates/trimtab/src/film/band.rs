@@ -22,6 +22,28 @@ pub enum FilmRegion {
     Ours,
 }
 
+impl FilmRegion {
+    /// All regions, in the order of a legend.
+    pub const ALL: [Self; 5] = [
+        Self::System,
+        Self::User,
+        Self::Assistant,
+        Self::Output,
+        Self::Ours,
+    ];
+
+    /// Its name in the legend.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::System => "instructions",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Output => "outputs",
+            Self::Ours => "written by Trimtab",
+        }
+    }
+}
+
 /// How a message of the log is shown in a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -81,7 +103,7 @@ pub fn band_of(slot: &Slot, came: Option<&Arc<Message>>, tokens: u64) -> FilmBan
     }
 }
 
-pub(super) fn region(message: &Message, is_ours: bool) -> FilmRegion {
+fn region(message: &Message, is_ours: bool) -> FilmRegion {
     let is_output = message.has_outputs()
         || message.meta.kind == Some(MessageKind::Observation)
         || message.role == Role::Tool;

@@ -13,6 +13,7 @@ use trimtab_wire::catalogue::Prices;
 
 use super::band::{FilmBand, band_of};
 use super::{Film, FilmBuilder};
+use crate::session::Setup;
 
 /// A film is drawn again if the model counts its log differently by more than one part in this
 /// many. What a model is known to count changes a little with every call.
@@ -27,6 +28,20 @@ pub struct FilmOptions {
     pub calibration: Calibration,
     /// The prices of tokens.
     pub prices: Option<Prices>,
+}
+
+impl FilmOptions {
+    /// The options for a session with this setup.
+    pub fn of(setup: &Setup) -> Self {
+        Self {
+            normalise: NormaliseOptions {
+                dialect: setup.dialect,
+                habit: setup.policy.repair,
+            },
+            calibration: setup.calibration.clone(),
+            prices: setup.prices,
+        }
+    }
 }
 
 /// The film of a log and its journal: a column for every answer in the log, and one for the next
@@ -72,6 +87,11 @@ impl LogFilm {
     /// The film so far.
     pub fn film(&self) -> &Film {
         self.builder.film()
+    }
+
+    /// Returns the film.
+    pub fn into_film(self) -> Film {
+        self.builder.finish()
     }
 
     /// The messages that it has followed.

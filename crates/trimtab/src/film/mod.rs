@@ -18,7 +18,7 @@ use crate::replay::bill::with_cache;
 pub use band::{FilmBand, FilmRegion, MessageState, band_of, message_state, server_of};
 pub use log_film::{FilmOptions, LogFilm};
 pub use part::{FilmMark, FilmPart, ScenePart};
-pub use replayed::{film_under, replayed_film};
+pub use replayed::replayed_film;
 pub use scenes::FilmBuilder;
 
 /// What each call of a conversation was sent.

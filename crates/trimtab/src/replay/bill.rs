@@ -1,8 +1,8 @@
 //! The cost of windows with a prompt cache.
 //!
 //! A call reads what it has in common with the previous call from the cache, from the front on, and
-//! writes the rest. The front is the tool definitions; without them in common, all is written. The model's answers cost the same under every policy and are not
-//! counted.
+//! writes the rest. The front is the tool definitions. The model's answers cost the same under
+//! every policy and are not counted.
 
 use trimtab_model::Usage;
 use trimtab_wire::catalogue::{Money, Price, Prices};
@@ -22,14 +22,6 @@ pub(crate) fn with_cache(prices: &Prices, read: u64, written: u64) -> Money {
     prices.cost(&Usage {
         cache_read: read,
         cache_creation: written,
-        ..Usage::default()
-    })
-}
-
-/// The cost without a cache.
-pub fn cold(prices: &Prices, tokens: u64) -> Money {
-    prices.cost(&Usage {
-        input: tokens,
         ..Usage::default()
     })
 }

@@ -1,37 +1,49 @@
 //! Runs a preset in a session, as the proxy or an agent would.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
+use thiserror::Error;
 use trimtab_engine::compaction::answer::SummaryEnding;
 use trimtab_engine::normalise::Slot;
-use trimtab_engine::plan::{Edit, Plan, PlanReason};
+use trimtab_engine::plan::{Edit, Plan};
 use trimtab_engine::policy::Policy;
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, Message, Part, Ref, Role, Usage};
 use trimtab_store::{MemoryStore, SessionId};
 
-use super::manager::{ManagerError, SentWindow, ShownRef, WindowManager};
+use super::report::ReplayReport;
 use super::run::ReplaySettings;
-use super::sizes::{MessageSizer, larger_count};
-use crate::session::{
-    Limits, Moment, PendingSummary, Session, SessionEvent, Setup, SummariserAnswer,
-};
+use crate::session::{Limits, Moment, PendingSummary, Session, Setup, SummariserAnswer};
 
 /// The maximum of requests for one summary, so that a fault cannot make a replay endless.
 const MOST_REQUESTS: u64 = 1_000;
 
+/// The ref of an output that a window does not show in full.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownRef {
+    /// Position in the log of the message with the output.
+    pub position: usize,
+    /// The id of its call.
+    pub call_id: String,
+    /// The ref; its text occurs in the window.
+    pub stored: Ref,
+}
+
+/// Why a conversation cannot be replayed, as text.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct ReplayError(pub(super) String);
+
 /// A session over a store in memory. Summaries are written without a model, and the provider is
 /// assumed to count as we estimate.
-pub struct ManagedSession {
+pub(super) struct ManagedSession {
     session: Session,
     /// The measure of the retrieval tools, which are offered from the first call on, as the proxy
     /// does for agents. Nothing if the policy sends everything unchanged.
     retrieval: Measure,
-    sizer: MessageSizer,
-    mentions: RefMentions,
-    /// The size of the last call's window, until its answer comes.
+    /// The tokens of the last call's window, until its answer comes.
     open: Option<u64>,
     /// True if the newest message is an output.
     outputs_came: bool,
@@ -41,7 +53,7 @@ pub struct ManagedSession {
 
 impl ManagedSession {
     /// A new session under `policy`.
-    pub fn new(policy: Policy, settings: &ReplaySettings) -> Result<Self, ManagerError> {
+    pub(super) fn new(policy: Policy, settings: &ReplaySettings) -> Result<Self, ReplayError> {
         let retrieval = if policy.sends_unchanged() {
             Measure::default()
         } else {
@@ -71,8 +83,6 @@ impl ManagedSession {
         Ok(Self {
             session,
             retrieval,
-            sizer: MessageSizer::default(),
-            mentions: RefMentions::default(),
             open: None,
             outputs_came: false,
             own_calls: 0,
@@ -80,7 +90,7 @@ impl ManagedSession {
     }
 
     /// Passes a moment; a requested summary is written without a model.
-    fn check(&mut self, moment: Moment) -> Result<(), ManagerError> {
+    fn check(&mut self, moment: Moment) -> Result<(), ReplayError> {
         if let Some(pending) = self.session.check(moment).map_err(failed)? {
             self.own_calls += requests(&pending);
             self.session.finish(pending).map_err(failed)?;
@@ -89,25 +99,93 @@ impl ManagedSession {
     }
 
     /// Records the answer to the last call.
-    fn answered(&mut self, answer: &Arc<Message>) -> Result<(), ManagerError> {
+    fn answered(&mut self, answer: &Arc<Message>) -> Result<(), ReplayError> {
         let Some(input) = self.open.take() else {
             return Ok(());
         };
         let usage = Usage {
             input,
-            output: self.sizer.size(answer).tokens(),
+            output: Measure::of(answer).tokens(),
             ..Usage::default()
         };
         self.session.record(&usage).map_err(failed)
     }
 
-    fn shown_refs(&mut self, messages: &[Arc<Message>]) -> Vec<ShownRef> {
+    /// The measure of the tools that are sent in addition to those of the recording.
+    pub(super) fn retrieval_tools(&self) -> Measure {
+        self.retrieval
+    }
+
+    /// Adds the next message of the conversation.
+    pub(super) fn admit(&mut self, message: &Arc<Message>) -> Result<(), ReplayError> {
+        let answer = message.role == Role::Assistant;
+        if answer {
+            // As in the proxy, the usage arrives with the answer, before the next decision.
+            self.answered(message)?;
+        }
+        self.session
+            .admit(Message::clone(message))
+            .map_err(failed)?;
+        self.outputs_came = message.role == Role::Tool;
+        if answer {
+            self.check(Moment::AfterAnswer)?;
+            if !message.has_calls() {
+                self.check(Moment::BeforeFinal)?;
+                self.check(Moment::AfterTurn)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The window for the next call.
+    pub(super) fn window(&mut self) -> Result<Vec<Arc<Message>>, ReplayError> {
+        if std::mem::take(&mut self.outputs_came) {
+            self.check(Moment::AfterOutputs)?;
+        }
+        self.check(Moment::BeforeCall)?;
+        self.session.ready().map_err(failed)?;
+        let window = self.session.window().map_err(failed)?;
+        Ok(window.messages().cloned().collect())
+    }
+
+    /// Records that the window was sent, with so many tokens.
+    pub(super) fn sent(&mut self, tokens: u64) {
+        self.open = Some(tokens);
+    }
+
+    /// The report with what the session did in total, and the session.
+    pub(super) fn completed(self, report: ReplayReport) -> (ReplayReport, Session) {
+        let projection = self.session.projection();
+        let slots = projection.slots().iter();
+        let shown =
+            slots.filter(|slot| slot.message.agent_visible() && slot.source.in_log().is_some());
+        let (mut messages, mut cut) = (0, 0);
+        for slot in shown {
+            messages += 1;
+            cut += slot
+                .message
+                .outputs()
+                .filter(|output| output.trimmed)
+                .count();
+        }
+        let report = ReplayReport {
+            hidden: projection.log().len().saturating_sub(messages) as u64,
+            cut: cut as u64,
+            compactions: projection.journal().compactions() as u64,
+            own_calls: self.own_calls,
+            ..report
+        };
+        (report, self.session)
+    }
+
+    /// The refs of outputs that the last window does not show in full.
+    pub(super) fn refs(&self, messages: &[Arc<Message>]) -> Vec<ShownRef> {
         let projection = self.session.projection();
         let log = projection.log().messages();
         let whole = outputs_shown_whole(projection.slots());
         let output_ids: HashSet<&str> = stored(log).map(|(_, _, stored)| stored.id()).collect();
         let archives = archives(projection.journal().plans(), &output_ids);
-        self.mentions.read_words(messages);
+        let mentioned = ref_words(messages);
         let mut refs = Vec::new();
         for (position, call_id, stored) in stored(log) {
             if whole.contains(&(position, stored.id())) {
@@ -122,7 +200,7 @@ impl ManagedSession {
             let shown = std::iter::once(stored).chain(behind);
             if let Some(stored) = shown
                 .into_iter()
-                .find(|stored| self.mentions.has(stored.id()))
+                .find(|stored| mentioned.contains(stored.id()))
             {
                 refs.push(ShownRef {
                     position,
@@ -160,31 +238,8 @@ fn retrieval_tools(dialect: Dialect) -> Measure {
     texts.map(|text| Measure::of_tools(&text)).sum()
 }
 
-/// The text of an event, if it is about the window.
-fn event_text(event: &SessionEvent) -> Option<String> {
-    if event.tokens_saved() == 0 {
-        return None;
-    }
-    let why = match &event.reason {
-        PlanReason::Triggered { trigger } => trigger.as_str(),
-        PlanReason::OutputsOverBudget => "outputs are over their budget",
-        PlanReason::Fit => "the window would not fit",
-        PlanReason::Overflow => "an overflow",
-        PlanReason::ByHand => "by hand",
-        PlanReason::Nothing | PlanReason::Admission | PlanReason::FrontChanged => "a change",
-    };
-    let figures = || {
-        let (before, after) = (event.tokens_before, event.tokens_after);
-        format!("{before} to {after} tokens")
-    };
-    Some(format!(
-        "{why}: {}",
-        event.note.clone().unwrap_or_else(figures)
-    ))
-}
-
-fn failed(error: impl std::fmt::Display) -> ManagerError {
-    ManagerError(error.to_string())
+fn failed(error: impl std::fmt::Display) -> ReplayError {
+    ReplayError(error.to_string())
 }
 
 /// The stored outputs of a log: position, call, ref.
@@ -231,34 +286,13 @@ fn archives<'p>(
     archives
 }
 
-/// The words of a window that may be refs. Every message is read once.
-#[derive(Default)]
-struct RefMentions {
-    known: HashMap<*const Message, (Arc<Message>, Vec<String>)>,
-    words: HashSet<String>,
-}
-
 /// The length of a ref's id in bytes.
 const REF: usize = 16;
 
-impl RefMentions {
-    fn read_words(&mut self, messages: &[Arc<Message>]) {
-        self.words.clear();
-        for message in messages {
-            let known = self.known.entry(Arc::as_ptr(message));
-            let (_, words) = known.or_insert_with(|| (Arc::clone(message), words(message)));
-            self.words.extend(words.iter().cloned());
-        }
-    }
-
-    fn has(&self, id: &str) -> bool {
-        self.words.contains(id)
-    }
-}
-
-fn words(message: &Message) -> Vec<String> {
-    let mut found = Vec::new();
-    for part in &message.parts {
+/// The words of a window that may be refs.
+fn ref_words(messages: &[Arc<Message>]) -> HashSet<String> {
+    let mut found = HashSet::new();
+    for part in messages.iter().flat_map(|message| &message.parts) {
         let text = match part {
             Part::Text(text) => text.text.as_str().into(),
             Part::Output(output) => output.text(),
@@ -268,64 +302,4 @@ fn words(message: &Message) -> Vec<String> {
         found.extend(words.filter(|word| word.len() == REF).map(str::to_owned));
     }
     found
-}
-
-impl WindowManager for ManagedSession {
-    fn admit(&mut self, message: &Arc<Message>) -> Result<(), ManagerError> {
-        let answer = message.role == Role::Assistant;
-        if answer {
-            // As in the proxy, the usage arrives with the answer, before the next decision.
-            self.answered(message)?;
-        }
-        self.session
-            .admit(Message::clone(message))
-            .map_err(failed)?;
-        self.outputs_came = message.role == Role::Tool;
-        if answer {
-            self.check(Moment::AfterAnswer)?;
-            if !message.has_calls() {
-                self.check(Moment::BeforeFinal)?;
-                self.check(Moment::AfterTurn)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn send(&mut self) -> Result<SentWindow, ManagerError> {
-        if std::mem::take(&mut self.outputs_came) {
-            self.check(Moment::AfterOutputs)?;
-        }
-        self.check(Moment::BeforeCall)?;
-        self.session.ready().map_err(failed)?;
-        let window = self.session.window().map_err(failed)?;
-        let messages: Vec<Arc<Message>> = window.messages().cloned().collect();
-        self.open = Some(larger_count(&self.sizer.window(&messages)));
-        Ok(SentWindow {
-            messages,
-            refs: Vec::new(),
-            added_tools: self.retrieval,
-        })
-    }
-
-    fn refs(&mut self, window: &[Arc<Message>]) -> Vec<ShownRef> {
-        self.shown_refs(window)
-    }
-
-    fn cache_is_cold(&mut self) {
-        self.session.cache_is_cold();
-    }
-
-    fn decided(&mut self) -> String {
-        let events = self.session.events();
-        let texts: Vec<String> = events.iter().filter_map(event_text).collect();
-        texts.join("; ")
-    }
-
-    fn compactions(&self) -> u64 {
-        self.session.projection().journal().compactions() as u64
-    }
-
-    fn own_calls(&self) -> u64 {
-        self.own_calls
-    }
 }

@@ -6,27 +6,11 @@ use std::sync::Arc;
 use trimtab_model::Message;
 use trimtab_model::estimate::Measure;
 
-/// How the tokens of a bill are counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TokenCount {
-    /// A quarter of the bytes, as other tools count that compare policies.
-    #[default]
-    ByteQuarter,
-    /// Our estimate, by which windows are drawn and the demo's provider counts.
-    Estimate,
+/// The tokens of messages if each has four bytes of text, reasoning, names or arguments.
+pub fn quarter_of_bytes(messages: &[Arc<Message>]) -> u64 {
+    byte_quarter(&messages.iter().map(|message| Measure::of(message)).sum())
 }
 
-impl TokenCount {
-    /// The tokens of something of this size.
-    pub(super) fn tokens(self, size: &Measure) -> u64 {
-        match self {
-            Self::ByteQuarter => byte_quarter(size),
-            Self::Estimate => size.tokens(),
-        }
-    }
-}
-
-/// Tokens as a quarter of the bytes of text, reasoning, names and arguments.
 fn byte_quarter(size: &Measure) -> u64 {
     let sizes = size.sizes();
     let lengths = [sizes.text, sizes.reasoning, sizes.names, sizes.arguments];
@@ -45,41 +29,17 @@ pub(super) fn larger_count(size: &Measure) -> u64 {
 pub(super) struct MessageSizer {
     // The message is kept, so that no other can get the same address.
     known: HashMap<*const Message, (Arc<Message>, Measure)>,
-    /// The last window and its size. Most windows begin like the one before.
-    last: (Vec<Arc<Message>>, Measure),
 }
 
 impl MessageSizer {
-    pub(super) fn size(&mut self, message: &Arc<Message>) -> Measure {
-        let known = self.known.entry(Arc::as_ptr(message));
-        known
-            .or_insert_with(|| (Arc::clone(message), Measure::of(message)))
-            .1
-    }
-
-    /// The size of a window, whose messages are measured only from its first difference to the last
-    /// one on.
-    pub(super) fn window(&mut self, window: &[Arc<Message>]) -> Measure {
-        let (mut before, size) = std::mem::take(&mut self.last);
-        let front = common_front(&before, window);
-        let mut size = if front == before.len() {
-            size
-        } else {
-            self.total(window.iter().take(front))
-        };
-        size += self.total(window.iter().skip(front));
-        before.truncate(front);
-        before.extend(window.iter().skip(front).cloned());
-        self.last = (before, size);
-        size
-    }
-
     /// The size of all messages together. Measures add up exactly; rounded tokens would not.
-    pub(super) fn total<'m>(
-        &mut self,
-        messages: impl IntoIterator<Item = &'m Arc<Message>>,
-    ) -> Measure {
-        messages.into_iter().map(|message| self.size(message)).sum()
+    pub(super) fn total(&mut self, messages: &[Arc<Message>]) -> Measure {
+        let sizes = messages.iter().map(|message| {
+            let known = self.known.entry(Arc::as_ptr(message));
+            let measured = || (Arc::clone(message), Measure::of(message));
+            known.or_insert_with(measured).1
+        });
+        sizes.sum()
     }
 }
 

@@ -12,8 +12,6 @@ use crate::designs::{Statement, statements};
 /// The marks around the generated part of a document.
 const FROM: &str = "<!-- generated from the code: do not edit -->\n";
 const TO: &str = "<!-- end of the generated part -->\n";
-/// Characters of a value that are shown.
-const LONGEST_VALUE: usize = 240;
 
 #[track_caller]
 fn check(name: &str, made: &str) {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use trimtab::engine::policy::{PRESETS, Policy};
-use trimtab::film::{film_under, replayed_film};
-use trimtab::replay::{ReplaySettings, SendAll, parallel};
+use trimtab::film::replayed_film;
+use trimtab::replay::{ReplayError, ReplaySettings, parallel, replay_everything};
 use trimtab_model::Message;
 use trimtab_wire::transcript::Conversation;
 
@@ -85,14 +85,14 @@ impl PictureSource {
             settings,
         } = self;
         let preset = chosen.preset.clone();
-        let failed = |error: trimtab::replay::manager::ManagerError| {
+        let failed = |error: ReplayError| {
             Failure::input(
                 format!("{title}: {error}"),
                 "trimtab inspect shows its faults",
             )
         };
         let (film, report) = replayed_film(&log, chosen, &settings).map_err(failed)?;
-        let (_, everything) = film_under(&log, &mut SendAll::default(), &settings);
+        let everything = replay_everything(&log, &settings, &mut |_| {}).map_err(failed)?;
         let others = parallel::map(others, |name| {
             let policy = Policy::preset(name).ok()?;
             // A preset that cannot manage this conversation is left out of the picture.

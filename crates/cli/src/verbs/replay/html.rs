@@ -5,9 +5,8 @@ use std::fmt::Write;
 use trimtab::replay::ReplaySettings;
 use trimtab_wire::catalogue::Price;
 
-use super::rows::{PresetRows, ReplayRow, ReplayRows};
-use super::svg::{PlotAxes, PlotSeries, colour, lines, points};
-use super::table::{distance_text, percent};
+use super::rows::{COLUMNS, PresetRows, ReplayRow, ReplayRows};
+use super::svg::{PlotAxes, PlotLine, colour, lines};
 use crate::picture::{SessionPicture, byline, escaped};
 use crate::ui::number::grouped;
 
@@ -76,19 +75,6 @@ pub fn page(
         escaped(super::columns())
     );
     page.push_str(&faults(rows));
-    // A single point needs no plot.
-    if rows.presets.len() > 1 {
-        page.push_str("<h2>Calls that are ready, by cost</h2>");
-        page.push_str(&trade(rows));
-    }
-    for distance in rows.distances() {
-        let _ = write!(
-            page,
-            "<p>{}: {}.</p>",
-            escaped(distance.name),
-            distance_text(distance.ready, distance.effective),
-        );
-    }
     page.push_str("<h2>Tokens sent at each call</h2>");
     page.push_str(&key(rows));
     page.push_str(&sizes(rows, settings));
@@ -105,7 +91,7 @@ fn measures(settings: &ReplaySettings, has_picture: bool) -> String {
     let prices = &settings.prices;
     let share = |price: Price| price.pico() as f64 / prices.input.pico().max(1) as f64;
     let mut text = format!(
-        "<p>In the tables, 1 is the cost of sending everything. Tokens are a quarter of the bytes. \
+        "<p>In the tables, 1 is the cost of sending everything. Tokens are estimated. \
          Reading from the cache costs {:.2} of plain input, writing to it {:.2}.",
         share(prices.cache_read),
         share(prices.cache_write),
@@ -113,7 +99,7 @@ fn measures(settings: &ReplaySettings, has_picture: bool) -> String {
     if has_picture {
         text.push_str(
             " The picture above shows one conversation, with the window and the prices of its own \
-             model and with estimated tokens, so its ratios differ.",
+             model, so its ratios may differ.",
         );
     }
     text.push_str("</p>");
@@ -125,7 +111,7 @@ fn about(rows: &ReplayRows) -> String {
     let count = first.map_or(0, |preset| preset.rows.len());
     let report = first.map(|preset| &preset.sum.report);
     format!(
-        "<p>{} {}, {} calls, {} of which took text from outputs.</p>",
+        "<p>{} {}, {} calls.</p>",
         grouped(count as u64),
         if count == 1 {
             "conversation"
@@ -133,36 +119,20 @@ fn about(rows: &ReplayRows) -> String {
             "conversations"
         },
         grouped(report.map_or(0, |report| report.calls)),
-        grouped(report.map_or(0, |report| report.needing)),
     )
 }
 
 fn table<'a>(first: &str, rows: impl Iterator<Item = (&'a str, &'a ReplayRow)>) -> String {
     let mut table = format!(
-        "<div class=\"wide\"><table><tr><th>{first}<th>ready<th>effective<th>billed<th>old names<th>old lines\
-         <th>lost<th>cut unseen<th>tokens<th>cold<th>extends<th>breaks<th>compactions<th>over<th>faults"
+        "<div class=\"wide\"><table><tr><th>{first}<th>{}",
+        COLUMNS.join("<th>")
     );
     for (name, row) in rows {
-        let (report, recall) = (&row.report, &row.report.recall);
         let _ = write!(
             table,
-            "<tr><td>{}<td>{}<td>{:.3}<td>{:.3}<td>{}<td>{}<td>{}<td>{}<td>{:.3}<td>{:.3}<td>{:.1} %\
-             <td>{}<td>{}<td>{}<td>{}",
+            "<tr><td>{}<td>{}",
             escaped(name),
-            percent(report.ready, report.needing),
-            row.effective_ratio(),
-            row.billed_ratio(),
-            percent(recall.old_names.shown, recall.old_names.needed),
-            percent(recall.old_lines.shown, recall.old_lines.needed),
-            grouped(recall.lost()),
-            percent(report.cut_unseen, report.arrived),
-            row.tokens_ratio(),
-            row.cold_ratio(),
-            row.extended_share() * 100.0,
-            grouped(report.breaks.len() as u64),
-            grouped(report.compactions),
-            grouped(report.over),
-            grouped(report.faults),
+            row.cells().join("<td>")
         );
     }
     table.push_str("</table></div>");
@@ -178,28 +148,6 @@ fn faults(rows: &ReplayRows) -> String {
         }
     }
     texts
-}
-
-fn trade(rows: &ReplayRows) -> String {
-    let series = rows.presets.iter().map(|preset| PlotSeries {
-        name: preset.name.clone(),
-        points: point(&preset.sum).into_iter().collect(),
-    });
-    let series: Vec<PlotSeries> = series.collect();
-    let on_curve = rows.presets.iter().filter(|preset| preset.on_curve);
-    let curve: Vec<(f64, f64)> = on_curve.filter_map(|preset| point(&preset.sum)).collect();
-    let axes = PlotAxes {
-        title: "calls that are ready, by cost",
-        x: "effective bill, 1 is sending everything",
-        y: "calls ready, %",
-        top: 110.0,
-        mark: None,
-    };
-    points(&series, &curve, &axes)
-}
-
-fn point(row: &ReplayRow) -> Option<(f64, f64)> {
-    Some((row.effective_ratio(), row.ready_share()? * 100.0))
 }
 
 /// True if one of the presets sends everything, so that it needs no additional line.
@@ -241,12 +189,8 @@ fn sizes(rows: &ReplayRows, settings: &ReplaySettings) -> String {
 /// The plot of one conversation.
 fn size(rows: &ReplayRows, at: usize, name: &str, window: f64) -> String {
     let presets = rows.presets.iter();
-    let mut series: Vec<PlotSeries> = presets
-        .filter_map(|preset| Some((preset, preset.rows.get(at)?)))
-        .map(|(preset, row)| PlotSeries {
-            name: preset.name.clone(),
-            points: over_calls(&row.sizes),
-        })
+    let mut series: Vec<PlotLine> = presets
+        .filter_map(|preset| Some(over_calls(&preset.rows.get(at)?.sizes)))
         .collect();
     let all = rows
         .all_sizes
@@ -255,10 +199,7 @@ fn size(rows: &ReplayRows, at: usize, name: &str, window: f64) -> String {
         .unwrap_or_default();
     let largest = all.iter().max().copied().unwrap_or(1) as f64;
     if !sends_all(rows) {
-        series.push(PlotSeries {
-            name: "everything".to_owned(),
-            points: over_calls(all),
-        });
+        series.push(over_calls(all));
     }
     let axes = PlotAxes {
         title: name,
@@ -270,7 +211,7 @@ fn size(rows: &ReplayRows, at: usize, name: &str, window: f64) -> String {
     lines(&series, &axes)
 }
 
-fn over_calls(sizes: &[u64]) -> Vec<(f64, f64)> {
+fn over_calls(sizes: &[u64]) -> PlotLine {
     let sizes = sizes.iter().enumerate();
     sizes
         .map(|(call, size)| (call as f64, *size as f64))

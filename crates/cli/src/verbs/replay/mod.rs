@@ -1,10 +1,9 @@
 //! `trimtab replay`: replays recorded sessions through a preset.
 
-pub mod contenders;
 pub mod html;
 pub mod jobs;
-mod labels;
 mod picture;
+pub mod policies;
 pub mod recorded_sessions;
 pub mod rows;
 pub mod svg;
@@ -31,7 +30,7 @@ pub struct ReplayArgs {
     /// Transcripts to replay; - for standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// The preset, or oracle or drop-oldest [default: the preset of the settings, else steady]
+    /// The preset [default: the preset of the settings, else steady]
     #[arg(long, short, value_name = "PRESET")]
     pub preset: Option<String>,
     /// Compare several presets
@@ -42,14 +41,6 @@ pub struct ReplayArgs {
         conflicts_with = "windows"
     )]
     pub compare: Vec<String>,
-    /// Add steady at each of these economies, as a curve of the plot (2,4,8,16)
-    #[arg(
-        long,
-        value_name = "ECONOMIES",
-        value_delimiter = ',',
-        conflicts_with = "windows"
-    )]
-    pub curve: Vec<u64>,
     /// The model's window in tokens (40000, 40k, 1M)
     #[arg(long, short, value_name = "TOKENS", value_parser = number::parse_tokens)]
     pub window: Option<u64>,
@@ -65,9 +56,6 @@ pub struct ReplayArgs {
     /// Leave out conversations of more tokens (bytes / 4)
     #[arg(long, value_name = "TOKENS", value_parser = number::parse_tokens)]
     pub max: Option<u64>,
-    /// Assume that the prompt cache is cold at the start of each turn
-    #[arg(long)]
-    pub cold_turns: bool,
     /// Write every window to this file, one line per call
     #[arg(long, value_name = "OUT.jsonl")]
     pub windows: Option<PathBuf>,
@@ -84,45 +72,29 @@ pub const ABOUT: &str = "\
 Replay recorded sessions call by call through a preset, as the proxy or an agent would do it.
 
 The report shows what would have been sent at each call of the model, what that costs with a prompt \
-cache, and how useful it is: how many of the calls that took a text from an output, and from nothing \
-else, had that text in their window, and what it would have cost to fetch the rest.
+cache, and what the last window leaves out.
 
 Summaries are written without a model.";
 
 /// The last part of its help.
 pub const EXAMPLES: &str = "\
 Columns:
-  ready        calls that took text from outputs and had all of it in their window
-  effective    billed, plus an extra call for each text that had to be fetched or was cut unseen
   tokens       tokens sent; 1.00 is sending everything
   billed       their cost with a prompt cache; 1.00 is sending everything
-  cold         their cost without a cache; 1.00 is sending everything
-  extends      windows that only add to the one before, so that the cache is read
-  breaks       windows that change what was sent before, so that the cache is written again
-  own calls    calls of a model for summaries, per 100 calls of the conversation
+  saved        the difference in dollars
+  largest      tokens of the largest window
+  hidden       messages that the last window leaves out
+  cut          outputs that the last window shows in part
   over         windows that are larger than the model's
-  faults       windows that a provider would reject, and calls without a window
-  newest shown tokens of new outputs that the model is shown
-  cut unseen   outputs that are cut before the model has seen them
-  fresh, old   names and lines that calls took from the two newest outputs, or from older ones, \
-and that are in the window
-  in line      old names that the window shows in their original line
-  lost         texts that are neither in the window nor available through a ref in it
-  fetches      outputs that had to be fetched
-  reasoning    messages with reasoning that are sent with it
-
-Two more names are accepted, for comparison only:
-  oracle       knows what later calls need: no policy can be better, and the report shows the distance
-  drop-oldest  drops the oldest rounds when the window is full
+  refused      windows that a provider would reject, and calls without a window
 
 Examples:
-  trimtab replay session.jsonl --window 40k                     one preset, in a few lines
+  trimtab replay session.jsonl --window 40k                     one preset
   trimtab replay runs/*.jsonl --window 40k --compare refs,archive,steady,none
-  trimtab replay runs/*.jsonl --window 40k --curve 2,4,8,16 --compare turns,refs,oracle --html out.html
   trimtab replay runs/*.jsonl --model claude-opus-5-5 --html out.html
   trimtab replay session.jsonl --window 40k --windows out.jsonl write every window
   trimtab replay session.jsonl --window 40k --set ageing.rewrite.economy=8
-  trimtab replay runs/*.jsonl --window 40k --json | jq .effective_ratio
+  trimtab replay runs/*.jsonl --window 40k --json | jq .billed_ratio
 
 Exit codes: 0 success, 1 failure, 2 wrong input or arguments.
 docs/replay.md describes the measures and the fields of --json and --windows.";
@@ -135,13 +107,13 @@ pub fn columns() -> &'static str {
 
 /// Runs the verb.
 pub fn run(args: &ReplayArgs, common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
-    let contenders = contenders::contenders(args, common)?;
+    let policies = policies::policies(args, common)?;
     let mut models = RecordedModels::new(args.window, args.model.as_deref())?;
     let mut settings = conditions(args, &models)?;
     for path in [&args.html, &args.windows].into_iter().flatten() {
         out_file::check(path, &args.files)?;
     }
-    let read = recorded_sessions::all(args, (&mut models, &settings), terminal)?;
+    let read = recorded_sessions::all(args, &mut models, settings.dialect, terminal)?;
     if read.conversations.is_empty() {
         let hint = "give other files, or wider --min and --max";
         return Err(Failure::input("there is no conversation to replay", hint));
@@ -153,7 +125,7 @@ pub fn run(args: &ReplayArgs, common: &CommonArgs, terminal: &mut Terminal) -> R
     {
         settings.window = window;
     }
-    let jobs = jobs::jobs(&read.conversations, &contenders);
+    let jobs = jobs::jobs(&read.conversations, &policies);
     let windows = args.windows.as_deref().map(out_file::create).transpose()?;
     let windows = windows.map(WindowWriter::new);
     let progress = Progress::steps("replaying", jobs.len() as u64, terminal);
@@ -162,7 +134,7 @@ pub fn run(args: &ReplayArgs, common: &CommonArgs, terminal: &mut Terminal) -> R
     if let Some(windows) = windows {
         windows.finish()?;
     }
-    let rows = rows::rows(&read.conversations, &contenders, done);
+    let rows = rows::rows(&read.conversations, &policies, done);
     if common.json {
         for line in rows.json(&settings) {
             terminal.json(&line)?;
@@ -173,7 +145,7 @@ pub fn run(args: &ReplayArgs, common: &CommonArgs, terminal: &mut Terminal) -> R
     }
     terminal.out().flush()?;
     if let Some(path) = &args.html {
-        let drawn = picture::longest(&read.conversations, &contenders);
+        let drawn = picture::longest(&read.conversations, &policies);
         let page = html::page(&rows, &settings, drawn.as_ref());
         out_file::write(path, &page)?;
     }
@@ -186,7 +158,6 @@ pub fn run(args: &ReplayArgs, common: &CommonArgs, terminal: &mut Terminal) -> R
 
 fn conditions(args: &ReplayArgs, models: &RecordedModels) -> Result<ReplaySettings, Failure> {
     let mut settings = models.flagged_settings();
-    settings.cold_turns = args.cold_turns;
     settings.dialect = match args.dialect.as_str() {
         "messages" => Dialect::Messages,
         "responses" => Dialect::Responses,

@@ -3,10 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use trimtab::replay::ReplaySettings;
-use trimtab::replay::needs::{Need, needs};
-use trimtab_model::Message;
-use trimtab_model::estimate::Measure;
+use trimtab::replay::{ReplaySettings, quarter_of_bytes};
+use trimtab_model::{Dialect, Message};
 use trimtab_wire::transcript::{Conversation, TranscriptReader};
 
 use super::ReplayArgs;
@@ -22,8 +20,6 @@ pub struct RecordedSession {
     pub id: String,
     /// The original messages.
     pub log: Vec<Arc<Message>>,
-    /// The texts that its calls took from old outputs.
-    pub needs: Vec<Need>,
     /// The conditions of a replay with its own model, unless flags name another one.
     pub settings: ReplaySettings,
 }
@@ -45,16 +41,17 @@ impl ReadTranscripts {
     }
 }
 
-/// Reads all files. `settings` has the conditions that do not depend on a model.
+/// Reads all files.
 pub fn all(
     args: &ReplayArgs,
-    (models, settings): (&mut RecordedModels, &ReplaySettings),
+    models: &mut RecordedModels,
+    dialect: Dialect,
     terminal: &mut Terminal,
 ) -> Result<ReadTranscripts, Failure> {
-    let mut found = Vec::new();
+    let mut conversations = Vec::new();
     let mut wrong = false;
     for path in &args.files {
-        match one(path, args, models, terminal, &mut found) {
+        match one(path, args, models, terminal, &mut conversations) {
             Ok(()) => {}
             // Continue with the other files.
             Err(Failure::Input { message, hint }) => {
@@ -64,18 +61,9 @@ pub fn all(
             Err(other) => return Err(other),
         }
     }
-    // Finding the needs compares every call with the outputs before it, so it is done in parallel.
-    let conversations =
-        trimtab::replay::parallel::map(&found, |recorded: &RecordedSession| RecordedSession {
-            id: recorded.id.clone(),
-            log: recorded.log.clone(),
-            needs: needs(&recorded.log),
-            settings: ReplaySettings {
-                dialect: settings.dialect,
-                cold_turns: settings.cold_turns,
-                ..recorded.settings.clone()
-            },
-        });
+    for recorded in &mut conversations {
+        recorded.settings.dialect = dialect;
+    }
     if wrong && conversations.is_empty() {
         return Err(Failure::AlreadyReported);
     }
@@ -102,7 +90,7 @@ fn one(
             Ok(conversation) => {
                 let settings = models.settings(&conversation);
                 let recorded = recorded(conversation, settings, &name, number);
-                let tokens = tokens(&recorded.log);
+                let tokens = quarter_of_bytes(&recorded.log);
                 if args.min.is_none_or(|min| tokens >= min)
                     && args.max.is_none_or(|max| tokens <= max)
                 {
@@ -131,15 +119,6 @@ fn recorded(
             .id
             .unwrap_or_else(|| format!("{name}#{}", number + 1)),
         log: conversation.messages.into_iter().map(Arc::new).collect(),
-        needs: Vec::new(),
         settings,
     }
-}
-
-/// The tokens of a conversation, estimated as a quarter of its bytes.
-fn tokens(log: &[Arc<Message>]) -> u64 {
-    let all: Measure = log.iter().map(|message| Measure::of(message)).sum();
-    let sizes = all.sizes();
-    let texts = [sizes.text, sizes.reasoning, sizes.names, sizes.arguments];
-    texts.iter().map(|text| u64::from(text.bytes)).sum::<u64>() / 4
 }

@@ -4,11 +4,18 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 use serde_json::Value;
+use trimtab::engine::policy::Policy;
 use trimtab::replay::{ReplayReport, ReplaySettings};
 
-use super::contenders::{Contender, ORACLE};
 use super::jobs::FinishedJob;
 use super::recorded_sessions::RecordedSession;
+use crate::proxy::savings::dollars;
+use crate::ui::number::grouped;
+
+/// The columns of the tables, behind the name.
+pub const COLUMNS: [&str; 8] = [
+    "tokens", "billed", "saved", "largest", "hidden", "cut", "over", "refused",
+];
 
 /// The result of a preset for one conversation, or for all of them.
 pub struct ReplayRow {
@@ -22,12 +29,10 @@ pub struct ReplayRow {
     pub all: ReplayReport,
 }
 
-/// The results of one contender.
+/// The results of one preset.
 pub struct PresetRows {
     /// Its name.
     pub name: String,
-    /// True for a point of the curve.
-    pub on_curve: bool,
     /// Each conversation.
     pub rows: Vec<ReplayRow>,
     /// The sum over the conversations that every preset could send.
@@ -36,7 +41,7 @@ pub struct PresetRows {
 
 /// All presets.
 pub struct ReplayRows {
-    /// The contenders, in the order of the flags.
+    /// The presets, in the order of the flags.
     pub presets: Vec<PresetRows>,
     /// Tokens at each call with everything sent, by conversation.
     pub all_sizes: Vec<Vec<u64>>,
@@ -48,14 +53,14 @@ pub struct ReplayRows {
 /// Combines the results of the jobs, which are in the order of [`jobs`](super::jobs::jobs).
 pub fn rows(
     conversations: &[RecordedSession],
-    contenders: &[Contender],
+    policies: &[Policy],
     done: Vec<FinishedJob>,
 ) -> ReplayRows {
     let mut done = done.into_iter();
-    // The jobs without a contender come first.
+    // The jobs without a policy come first.
     let all: Vec<FinishedJob> = done.by_ref().take(conversations.len()).collect();
     let mut found = Vec::new();
-    for contender in contenders {
+    for policy in policies {
         let mine = done.by_ref().take(conversations.len());
         let rows: Vec<ReplayRow> = mine
             .zip(&all)
@@ -68,8 +73,7 @@ pub fn rows(
             })
             .collect();
         found.push(PresetRows {
-            name: contender.name.clone(),
-            on_curve: contender.on_curve,
+            name: policy.preset.clone(),
             sum: sum(rows.iter()),
             rows,
         });
@@ -115,43 +119,34 @@ fn sum<'a>(rows: impl Iterator<Item = &'a ReplayRow>) -> ReplayRow {
 
 impl ReplayRow {
     /// Tokens sent, as a multiple of sending everything.
-    pub fn tokens_ratio(&self) -> f64 {
+    fn tokens_ratio(&self) -> f64 {
         ratio(self.report.tokens as f64, self.all.tokens as f64)
     }
 
     /// The bill with a prompt cache, as a multiple of sending everything.
-    pub fn billed_ratio(&self) -> f64 {
+    fn billed_ratio(&self) -> f64 {
         ratio(self.report.billed.dollars(), self.all.billed.dollars())
     }
 
-    /// The bill without a cache, as a multiple of sending everything.
-    pub fn cold_ratio(&self) -> f64 {
-        ratio(self.report.cold.dollars(), self.all.cold.dollars())
+    /// The dollars that are saved compared with sending everything.
+    fn saved(&self) -> f64 {
+        self.all.billed.dollars() - self.report.billed.dollars()
     }
 
-    /// The share of windows that only add to the one before.
-    pub fn extended_share(&self) -> f64 {
-        let breaks = self.report.breaks.len() as f64;
-        1.0 - ratio(breaks, breaks + self.report.extended as f64)
-    }
-
-    /// The bill, including the cost of fetching what the windows lacked, as a multiple of sending
-    /// everything.
-    pub fn effective_ratio(&self) -> f64 {
-        let effective = self.report.effective().dollars();
-        ratio(effective, self.all.billed.dollars())
-    }
-
-    /// Calls of a model for summaries, per 100 calls of the conversation.
-    pub fn own_calls_per_100(&self) -> f64 {
-        100.0 * ratio(self.report.own_calls as f64, self.report.calls as f64)
-    }
-
-    /// The share of calls whose windows contained everything that they took from outputs; none if
-    /// no call took anything.
-    pub fn ready_share(&self) -> Option<f64> {
-        let needing = self.report.needing;
-        (needing > 0).then(|| self.report.ready as f64 / needing as f64)
+    /// The figures of the columns, as text.
+    pub fn cells(&self) -> [String; COLUMNS.len()] {
+        let saved = self.saved();
+        let sign = if saved < 0.0 { "-" } else { "" };
+        [
+            format!("{:.3}", self.tokens_ratio()),
+            format!("{:.3}", self.billed_ratio()),
+            format!("{sign}{}", dollars(saved.abs())),
+            grouped(self.report.largest),
+            grouped(self.report.hidden),
+            grouped(self.report.cut),
+            grouped(self.report.over),
+            grouped(self.report.refused),
+        ]
     }
 }
 
@@ -166,41 +161,12 @@ struct RowLine<'a> {
     id: Option<&'a str>,
     window: u64,
     report: &'a ReplayReport,
-    ready_share: Option<f64>,
-    effective_ratio: f64,
     tokens_ratio: f64,
     billed_ratio: f64,
-    cold_ratio: f64,
-    extended_share: f64,
-    own_calls_per_100: f64,
-}
-
-/// The distance of a preset from the oracle.
-pub struct OracleDistance<'a> {
-    /// The preset.
-    pub name: &'a str,
-    /// The share of calls that are ready only with the oracle.
-    pub ready: f64,
-    /// The additional cost, as a share of sending everything.
-    pub effective: f64,
+    saved: f64,
 }
 
 impl ReplayRows {
-    /// The distance of every preset from the oracle, if the oracle was replayed.
-    pub fn distances(&self) -> Vec<OracleDistance<'_>> {
-        let Some(oracle) = self.presets.iter().find(|preset| preset.name == ORACLE) else {
-            return Vec::new();
-        };
-        let others = self.presets.iter().filter(|preset| preset.name != ORACLE);
-        let ready = |preset: &PresetRows| preset.sum.ready_share().unwrap_or(1.0);
-        let distances = others.map(|preset| OracleDistance {
-            name: &preset.name,
-            ready: ready(oracle) - ready(preset),
-            effective: preset.sum.effective_ratio() - oracle.sum.effective_ratio(),
-        });
-        distances.collect()
-    }
-
     /// A line of JSON for each conversation and preset, and for each sum.
     pub fn json(&self, settings: &ReplaySettings) -> Vec<Value> {
         let mut lines = Vec::new();
@@ -211,13 +177,9 @@ impl ReplayRows {
                     id: row.id.as_deref(),
                     window: settings.window,
                     report: &row.report,
-                    ready_share: row.ready_share(),
-                    effective_ratio: row.effective_ratio(),
                     tokens_ratio: row.tokens_ratio(),
                     billed_ratio: row.billed_ratio(),
-                    cold_ratio: row.cold_ratio(),
-                    extended_share: row.extended_share(),
-                    own_calls_per_100: row.own_calls_per_100(),
+                    saved: row.saved(),
                 };
                 lines.push(serde_json::to_value(&line).unwrap_or_default());
             }

@@ -2,10 +2,9 @@
 
 use std::fmt::Write;
 
-use super::labels::PlotLabels;
 use crate::picture::{escaped, ticks};
 
-pub(super) const WIDTH: f64 = 640.0;
+const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 52.0;
 const BOTTOM: f64 = 40.0;
@@ -19,13 +18,8 @@ pub fn colour(number: usize) -> String {
     format!("var(--c{})", number % COLOURS)
 }
 
-/// A line or a point with its name.
-pub struct PlotSeries {
-    /// Its name.
-    pub name: String,
-    /// Its points.
-    pub points: Vec<(f64, f64)>,
-}
+/// The points of a line.
+pub type PlotLine = Vec<(f64, f64)>;
 
 /// The labels and limits of a plot.
 pub struct PlotAxes<'a> {
@@ -47,9 +41,8 @@ struct PlotFrame {
 }
 
 impl PlotFrame {
-    fn new(series: &[PlotSeries], top: f64) -> Self {
-        let points = series.iter().flat_map(|series| &series.points);
-        let x = points.map(|point| point.0);
+    fn new(series: &[PlotLine], top: f64) -> Self {
+        let x = series.iter().flatten().map(|point| point.0);
         Self {
             x: x.fold(f64::MIN_POSITIVE, f64::max) * 1.05,
             y: top.max(f64::MIN_POSITIVE),
@@ -65,13 +58,13 @@ impl PlotFrame {
 }
 
 /// Lines over calls.
-pub fn lines(series: &[PlotSeries], axes: &PlotAxes<'_>) -> String {
+pub fn lines(series: &[PlotLine], axes: &PlotAxes<'_>) -> String {
     let frame = PlotFrame::new(series, axes.top);
     let mut svg = begin(&frame, axes);
     for (number, one) in series.iter().enumerate() {
         let mut path = String::new();
         // Without management, lines leave the plot at its upper end.
-        let shown = one.points.iter().filter(|point| point.1 <= frame.y);
+        let shown = one.iter().filter(|point| point.1 <= frame.y);
         for (x, y) in shown.map(|point| frame.place(*point)) {
             let _ = write!(path, "{x:.1},{y:.1} ");
         }
@@ -79,39 +72,6 @@ pub fn lines(series: &[PlotSeries], axes: &PlotAxes<'_>) -> String {
             svg,
             "<polyline style=\"stroke:{}\" points=\"{path}\"/>",
             colour(number)
-        );
-    }
-    svg.push_str("</svg>");
-    svg
-}
-
-/// A named point for each series, and a curve through some of them.
-pub fn points(series: &[PlotSeries], curve: &[(f64, f64)], axes: &PlotAxes<'_>) -> String {
-    let frame = PlotFrame::new(series, axes.top);
-    let mut svg = begin(&frame, axes);
-    let mut path = String::new();
-    for (x, y) in curve.iter().map(|point| frame.place(*point)) {
-        let _ = write!(path, "{x:.1},{y:.1} ");
-    }
-    let _ = write!(
-        svg,
-        "<polyline style=\"stroke:{}\" points=\"{path}\"/>",
-        colour(0)
-    );
-    let named = series.iter().enumerate().flat_map(|(number, one)| {
-        let places = one.points.iter().map(|point| frame.place(*point));
-        places.map(move |place| (number, one.name.as_str(), place))
-    });
-    let named: Vec<(usize, &str, (f64, f64))> = named.collect();
-    let mut labels = PlotLabels::around(named.iter().map(|(_, _, place)| *place));
-    for (number, name, (x, y)) in named {
-        let (across, down) = labels.place(name, (x, y));
-        let _ = write!(
-            svg,
-            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\" style=\"fill:{}\"/>\
-             <text x=\"{across:.1}\" y=\"{down:.1}\" text-anchor=\"middle\">{}</text>",
-            colour(number),
-            escaped(name),
         );
     }
     svg.push_str("</svg>");
@@ -199,18 +159,14 @@ mod tests {
 
     #[test]
     fn names_cannot_break_out_of_the_page() {
-        let series = PlotSeries {
-            name: "<script>".to_owned(),
-            points: vec![(1.0, 1.0)],
-        };
         let axes = PlotAxes {
-            title: "\"<",
+            title: "\"<script>",
             x: "<",
             y: "&",
             top: 2.0,
             mark: Some((1.0, "<b>")),
         };
-        let svg = points(&[series], &[], &axes);
+        let svg = lines(&[vec![(1.0, 1.0)]], &axes);
         assert!(!svg.contains("<script") && !svg.contains("<b>"), "{svg}");
     }
 }

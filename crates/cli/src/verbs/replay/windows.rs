@@ -76,9 +76,9 @@ struct WindowLine<'a> {
 
 /// The line of one call.
 pub fn line(id: &str, step: &ReplayStep<'_>) -> String {
-    let messages = step.sent.messages.iter();
+    let messages = step.messages.iter();
     let written = messages.flat_map(|message| chat::write_message(message));
-    let refs = step.sent.refs.iter();
+    let refs = step.refs.iter();
     let line = WindowLine {
         id,
         call: step.call,

@@ -69,34 +69,3 @@ fn letters_beyond_ascii_are_counted_by_script() {
     // A script that we do not know ends at the next ASCII character.
     assert_eq!(seen("\u{10348}0").last(), Some(&(place(Feature::Other), 1)));
 }
-
-#[test]
-fn long_text_has_the_features_of_its_lines() {
-    let line = |n: usize| match n % 5 {
-        0 => format!("fn replace{n}(&self, HTTPServer: u8) -> Option<()> {{\n"),
-        1 => format!("    2026-11-{n:02} worker-{n} ==== 0x{n:x}f\t{n}{n}\n"),
-        2 => "an_internationalisation of\r\n\n".to_owned(),
-        3 => "unbroken".repeat(n % 40) + "\n",
-        _ => format!("{}né → 漢字\n", "plain words ".repeat(n)),
-    };
-    let lines: Vec<String> = (0..400).map(line).collect();
-    // Texts of less than a block and of several, with and without other scripts.
-    for wanted in [[true; 5], [true, true, true, true, false]] {
-        let lines = lines.iter().enumerate();
-        let lines: Vec<&String> = lines
-            .filter(|(n, _)| wanted[n % 5])
-            .map(|(_, line)| line)
-            .collect();
-        for length in [1, 10, lines.len()] {
-            let mut sum = [0; FEATURES];
-            for line in &lines[..length] {
-                let features = Features::of(line);
-                for (sum, count) in sum.iter_mut().zip(features.counts()) {
-                    *sum += count;
-                }
-            }
-            let text: String = lines[..length].iter().map(|line| line.as_str()).collect();
-            assert_eq!(Features::of(&text).counts(), &sum, "{length} lines");
-        }
-    }
-}

@@ -3,8 +3,7 @@
 
 use trimtab::engine::policy::{PRESETS, Policy};
 use trimtab::model::Dialect;
-use trimtab::replay::managed::ManagedSession;
-use trimtab::replay::{ReplayReport, ReplaySettings, parallel, replay_needing};
+use trimtab::replay::{ReplayReport, ReplaySettings, parallel, replay};
 use trimtab_testkit::is_long;
 
 use super::{Recorded, made, recorded};
@@ -15,8 +14,7 @@ fn replayed(session: &Recorded, preset: &str, dialect: Dialect, window: u64) -> 
         ..ReplaySettings::new(window)
     };
     let policy = Policy::preset(preset).unwrap();
-    let mut managed = ManagedSession::new(policy, &settings).unwrap();
-    replay_needing(&session.log, &[], &mut managed, &settings, &mut |_| {})
+    replay(&session.log, policy, &settings, &mut |_| {}).unwrap()
 }
 
 /// Replays sessions under presets in all dialects; the faults are told with where they are.
@@ -36,7 +34,7 @@ fn have_no_fault(sessions: &[Recorded], presets: &[&str], window: u64) {
         faults.extend(told.map(|text| {
             format!(
                 "{preset} {dialect} {}: {} faults, {text}",
-                session.id, report.faults
+                session.id, report.refused
             )
         }));
     }
