@@ -162,7 +162,7 @@ async fn early_decision_and_finding_survive_two_switch_points() {
         let broken = upstream.violations();
         assert!(broken.is_empty(), "{dialect}: {broken:?}");
         let requests = answered(&upstream);
-        let fell = |pair: &&[Arc<ReceivedRequest>]| pair[1].tokens < pair[0].tokens / 2;
+        let fell = |pair: &&[Arc<ReceivedRequest>]| pair[1].tokens * 4 < pair[0].tokens * 3;
         let switches = requests.windows(2).filter(fell).count();
         assert!(switches >= 2, "{dialect}: {switches} switch points");
         let last = said(requests.last().unwrap());

@@ -383,7 +383,7 @@ async fn hidden_rounds_reduce_the_savings() {
 #[tokio::test(flavor = "multi_thread")]
 async fn retry_after_an_overflow_is_counted_once() {
     // The proxy believes in a larger window than the upstream has.
-    let done = compared(Play::of(Dialect::Chat), Some(30_000), &SHORT_VIEWS).await;
+    let done = compared(Play::of(Dialect::Chat), Some(20_000), &SHORT_VIEWS).await;
     assert!(done.number("recovered") > 0, "{}", done.status);
     done.agree("overflows", TOLERANCE);
 }
@@ -417,7 +417,7 @@ async fn request_that_fits_costs_no_more_than_the_retrieval_tools() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn observed_request_saves_nothing() {
-    let args = ["--window", "400k", "--observe"];
+    let args = [&SHORT_VIEWS[..], &["--observe"]].concat();
     let done = compared(Play::of(Dialect::Chat), None, &args).await;
     assert_eq!((done.saved(), done.number("tokens_saved")), (0, 0));
     assert!(done.line.contains("would have been sent"), "{}", done.line);

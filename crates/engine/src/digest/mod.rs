@@ -46,30 +46,35 @@ pub(crate) fn is_digest(text: &str) -> bool {
     text.contains(OPENING)
 }
 
-/// The digest of `hidden` in at most `tokens`, as `weigh` counts them; empty if there is nothing to
-/// say, or no room. `archived` is the ref of all these messages.
+/// The digest of `hidden` in at most `tokens`, as `weigh` counts them, with a line that says how to
+/// read them if they are `archived`. Only this line, or nothing, if there is no room.
 pub(crate) fn digest(
     hidden: &HiddenMessages,
     archived: Option<&Ref>,
     tokens: u64,
     weigh: impl Fn(&str) -> u64,
 ) -> String {
-    let way_back = archived.map(|archived| hidden.way_back(archived));
+    let way_back = archived
+        .map(|archived| hidden.way_back(archived))
+        .unwrap_or_default();
     let content = hidden.content();
     let mut bytes = usize::try_from(tokens)
         .unwrap_or(usize::MAX)
         .saturating_mul(BYTES_PER_TOKEN);
     for _ in 0..ATTEMPTS {
-        let text = content.text(way_back.as_deref(), bytes);
+        let text = content.text(bytes);
         let takes = weigh(&text);
+        if text.is_empty() {
+            break;
+        }
         if takes <= tokens {
-            return text;
+            return format!("{text}\n{way_back}").trim_end().to_owned();
         }
         // Token estimates are not proportional to bytes.
         let fitting = (bytes as u64).saturating_mul(tokens) / takes;
         bytes = usize::try_from(fitting).unwrap_or(0) * 95 / 100;
     }
-    String::new()
+    way_back
 }
 
 /// What a digest can say, each list oldest first.
@@ -86,9 +91,8 @@ pub(crate) struct DigestContent<'m> {
 
 impl DigestContent<'_> {
     /// The sections within `bytes`.
-    fn text(&self, way_back: Option<&str>, bytes: usize) -> String {
-        let around = OPENING.len() + way_back.map_or(0, |line| line.len() + 1);
-        let mut left = bytes.saturating_sub(around);
+    fn text(&self, bytes: usize) -> String {
+        let mut left = bytes.saturating_sub(OPENING.len() + 1);
         let mut unused = 0;
         let mut sections = Vec::new();
         let mut add = |title: &str, percent: usize, write: &dyn Fn(usize) -> Section| {
@@ -115,12 +119,8 @@ impl DigestContent<'_> {
         add(OUTPUTS, 100, &|room| newest_that_fit(&self.outputs, room));
         sections.retain(|section| !section.is_empty());
         if sections.is_empty() {
-            return way_back.unwrap_or_default().to_owned();
+            return String::new();
         }
-        let lines = std::iter::once(OPENING);
-        let lines = lines
-            .chain(sections.iter().map(String::as_str))
-            .chain(way_back);
-        lines.collect::<Vec<_>>().join("\n")
+        format!("{OPENING}\n{}", sections.join("\n"))
     }
 }

@@ -15,6 +15,8 @@ use crate::planner::output_digest;
 use crate::planner::survivors::Survivors;
 use crate::view::placeholder::{read_call, way_back_to_messages};
 
+/// The approximate tokens of the lines at the end of a digest that say how to read the messages.
+const WAY_BACK_TOKENS: u64 = 80;
 /// The placement of a digest, which says itself what it is.
 const AS_IT_IS: SummaryPlacement = SummaryPlacement::Message {
     prefix: String::new(),
@@ -65,7 +67,9 @@ impl CompactionDraft {
                     ..self.digest_within(self.summary_tokens().min(most))
                 }
             }
-            (DraftContent::Digest { tokens, .. }, _) => self.digest_within(*tokens),
+            (DraftContent::Digest { tokens, .. }, _) => {
+                self.digest_within(tokens.saturating_sub(WAY_BACK_TOKENS))
+            }
             (DraftContent::Line | DraftContent::LineInPlace, _) => Replacement {
                 note: self.ref_line().unwrap_or_default(),
                 ..Replacement::default()
