@@ -59,8 +59,8 @@ impl CompactionDraft {
         let replacement = match (&self.survivors.content, answer) {
             (DraftContent::Summary, Some(answer)) => self.summary_of_model(answer),
             (DraftContent::Summary, None) => {
-                // A summary must be smaller than what it replaces.
-                let most = self.replaced_tokens().saturating_sub(1);
+                // A summary must be much smaller than what it replaces.
+                let most = self.replaced_tokens() / 2;
                 Replacement {
                     // No model reads the earlier retained text, so it is copied.
                     retain: newest_of_kind(&self.survivors.slots, MessageKind::Retain, ""),
