@@ -125,13 +125,19 @@ impl HiddenMessages {
         };
         let outputs = self.outputs();
         let (mut failed, mut odd, mut others) = (Vec::new(), Vec::new(), Vec::new());
-        let mut known_errors = HashSet::new();
+        let mut known = HashSet::new();
+        let newest_first = outputs.iter().enumerate().rev();
+        let newest_errors = newest_first.filter(|(_, output)| {
+            let errors = output.errors.as_deref();
+            errors.is_some_and(|errors| known.insert(without_digits(errors)))
+        });
+        let newest_errors: HashSet<usize> = newest_errors.map(|(at, _)| at).collect();
         let mut by_file = FileHistories::default();
-        for output in &outputs {
+        for (at, output) in outputs.iter().enumerate() {
             let kind = output.call.map_or("output", |call| &call.name).to_owned();
             let text = item(&output.line());
             if let Some(errors) = &output.errors {
-                if known_errors.insert(without_digits(errors)) {
+                if newest_errors.contains(&at) {
                     let text = format!("{text}:\n{errors}");
                     failed.push(Item { kind, text });
                 }

@@ -217,7 +217,7 @@ mod tests {
         };
         let all: Vec<Item> = (0..9).map(of).collect();
         let some = shown(&newest_that_fit(&all, 45));
-        assert_eq!(some, "T\n- older: 5 bash, 2 read\n- item 7\n- item 8");
+        assert_eq!(some, "T\n- older: 4 bash, 3 read\n- item 7\n- item 8");
         assert_eq!(shown(&newest_that_fit(&all, 5)), "");
         assert_eq!(
             shown(&newest_that_fit(&all[..2], 20)),

@@ -199,9 +199,11 @@ pub(super) fn has_failed(call: Option<&Call>, output: &Output, errors: bool) -> 
 
 /// True if an output of `bytes` only says that something was done.
 pub(super) fn is_receipt(call: Option<&Call>, bytes: usize) -> bool {
-    let changes =
-        call.is_some_and(|call| command(call).is_none() && is_one_of(&call.name, &CHANGES));
-    changes && bytes < LONGEST_RECEIPT
+    let is_change = |call: &Call| {
+        let runs = is_one_of(&call.name, &SHELLS) || is_one_of(&call.name, &RUNS);
+        is_one_of(&call.name, &CHANGES) && !runs
+    };
+    bytes < LONGEST_RECEIPT && call.is_some_and(is_change)
 }
 
 /// A longer output says more than that something was done.
