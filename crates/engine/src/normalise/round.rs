@@ -256,7 +256,13 @@ impl<'a> Emitter<'a> {
         };
         let mut message = Message::new(Role::Tool, vec![Part::Output(output)]);
         message.meta = slot.message.meta.clone();
-        self.push(slot.source, message, EntryChange::Changed);
+        // What came as another role is written anew: its entry would keep that role.
+        let change = if slot.message.role == Role::Tool {
+            EntryChange::Changed
+        } else {
+            EntryChange::Made
+        };
+        self.push(slot.source, message, change);
         self.repair(slot.source, RepairKind::OutputMoved);
     }
 
