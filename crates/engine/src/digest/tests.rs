@@ -54,7 +54,7 @@ fn reader_learns_what_was_said_done_and_broken() {
     for line in [
         "The user said:\n- Build the importer. It must read CSV.\n- Also support TSV.\n  With quotes.\n",
         "The assistant said:\n- Next I fix the types in src/import.rs.\n",
-        "- bash(cargo test): 41 B, ref ref-4:\n> error[E0308]: mismatched types at 12\nFiles",
+        "- bash(cargo test): 40 B, ref ref-4:\n> error[E0308]: mismatched types at 12\nFiles",
         "- src/import.rs: read and changed, ref ref-1\n",
         "- bash(rg -n importer src): 41 B, ref ref-5",
     ] {

@@ -256,13 +256,7 @@ impl<'a> Emitter<'a> {
         };
         let mut message = Message::new(Role::Tool, vec![Part::Output(output)]);
         message.meta = slot.message.meta.clone();
-        // What came as another role is written anew: its entry would keep that role.
-        let change = if slot.message.role == Role::Tool {
-            EntryChange::Changed
-        } else {
-            EntryChange::Made
-        };
-        self.push(slot.source, message, change);
+        self.push(slot.source, message, EntryChange::Changed);
         self.repair(slot.source, RepairKind::OutputMoved);
     }
 

@@ -55,7 +55,15 @@ pub fn changes_to(log: &Log, entries: &[WindowEntry], dialect: Dialect) -> Vec<B
     };
     let (front, back) = unchanged_around(log, &entries);
     let changed = entries.get(front..entries.len() - back);
-    let sent = sent_entries(changed.unwrap_or_default());
+    let mut sent = sent_entries(changed.unwrap_or_default());
+    for one in &mut sent {
+        let came = one.log_position.and_then(|at| log.get(at));
+        // An output that moved out of a system message is written anew: its entry of the body would
+        // keep the role.
+        if one.message.role == Role::Tool && came.is_some_and(|came| came.role == Role::System) {
+            one.log_position = None;
+        }
+    }
     splice::changes_within(front..log.len() - back, log.messages(), &sent, dialect)
 }
 

@@ -64,11 +64,12 @@ impl CompactionDraft {
                 Replacement {
                     // No model reads the earlier retained text, so it is copied.
                     retain: newest_of_kind(&self.survivors.slots, MessageKind::Retain, ""),
-                    ..self.digest_within(self.summary_tokens().min(most))
+                    ..self.digest_within(self.summary_tokens().min(most), self.shown_ref())
                 }
             }
             (DraftContent::Digest { tokens, .. }, _) => {
-                self.digest_within(tokens.saturating_sub(WAY_BACK_TOKENS))
+                // Also for a model that cannot read it: its user can.
+                self.digest_within(tokens.saturating_sub(WAY_BACK_TOKENS), self.stored.as_ref())
             }
             (DraftContent::Line | DraftContent::LineInPlace, _) => Replacement {
                 note: self.ref_line().unwrap_or_default(),
@@ -121,10 +122,10 @@ impl CompactionDraft {
     }
 
     /// The digest of everything that is hidden.
-    fn digest_within(&self, tokens: u64) -> Replacement {
+    fn digest_within(&self, tokens: u64, archived: Option<&Ref>) -> Replacement {
         let weigh = |text: &str| self.weigh(text);
         Replacement {
-            summary: digest(&self.hidden, self.shown_ref(), tokens, weigh),
+            summary: digest(&self.hidden, archived, tokens, weigh),
             ..Replacement::default()
         }
     }
