@@ -139,7 +139,7 @@ impl HiddenMessages {
             if let Some(errors) = &output.errors {
                 if newest_errors.contains(&at) {
                     let text = format!("{text}:\n{errors}");
-                    failed.push(Item { kind, text });
+                    failed.push(Item { text, kind });
                 }
                 continue;
             }
@@ -149,9 +149,9 @@ impl HiddenMessages {
             let names_file = by_file.add(output);
             if let Some(lines) = &output.odd {
                 let text = format!("{text}:\n{lines}");
-                odd.push(Item { kind, text });
+                odd.push(Item { text, kind });
             } else if !names_file && !is_receipt(output.call, output.bytes) {
-                others.push(Item { kind, text });
+                others.push(Item { text, kind });
             }
         }
         DigestContent {

@@ -213,7 +213,7 @@ mod tests {
     fn older_items_are_counted_by_kind() {
         let of = |at: usize| Item {
             text: format!("- item {at}"),
-            kind: if at % 3 == 0 { "read" } else { "bash" }.to_owned(),
+            kind: if at.is_multiple_of(3) { "read" } else { "bash" }.to_owned(),
         };
         let all: Vec<Item> = (0..9).map(of).collect();
         let some = shown(&newest_that_fit(&all, 45));

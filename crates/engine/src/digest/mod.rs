@@ -46,17 +46,26 @@ pub(crate) fn is_digest(text: &str) -> bool {
     text.contains(OPENING)
 }
 
+/// A digest, as it stands in a window.
+pub(crate) struct Digest {
+    pub(crate) text: String,
+    /// True if it says nothing about the messages, because there was no room or nothing to say.
+    pub(crate) is_empty: bool,
+}
+
 /// The digest of `hidden` in at most `tokens`, as `weigh` counts them, with a line that says how to
-/// read them if they are `archived`. Only this line, or nothing, if there is no room.
+/// read them if they are `archived`.
 pub(crate) fn digest(
     hidden: &HiddenMessages,
     archived: Option<&Ref>,
     tokens: u64,
     weigh: impl Fn(&str) -> u64,
-) -> String {
-    let way_back = archived
-        .map(|archived| hidden.way_back(archived))
-        .unwrap_or_default();
+) -> Digest {
+    let ended = |text: &str| {
+        let way_back = archived.map(|archived| hidden.way_back(archived));
+        let lines = std::iter::once(text.to_owned()).chain(way_back);
+        lines.collect::<Vec<_>>().join("\n")
+    };
     let content = hidden.content();
     let mut bytes = usize::try_from(tokens)
         .unwrap_or(usize::MAX)
@@ -68,13 +77,20 @@ pub(crate) fn digest(
             break;
         }
         if takes <= tokens {
-            return format!("{text}\n{way_back}").trim_end().to_owned();
+            return Digest {
+                text: ended(&text),
+                is_empty: false,
+            };
         }
         // Token estimates are not proportional to bytes.
         let fitting = (bytes as u64).saturating_mul(tokens) / takes;
         bytes = usize::try_from(fitting).unwrap_or(0) * 95 / 100;
     }
-    way_back
+    // Its opening tells the next digest what it is.
+    Digest {
+        text: ended(OPENING),
+        is_empty: true,
+    }
 }
 
 /// What a digest can say, each list oldest first.

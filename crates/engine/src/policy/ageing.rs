@@ -121,6 +121,8 @@ const WHOLE_TOKENS: u64 = 850;
 /// The tokens of the digest, and those per step of the economy.
 const DIGEST_TOKENS: u64 = 600;
 const DIGEST_STEP: u64 = 80;
+/// The least tokens of a digest: less says nothing.
+const LEAST_DIGEST: u64 = 250;
 /// The limit of the digest, in percent of the room.
 const DIGEST_PERCENT: u64 = 18;
 /// The same for the files and searches.
@@ -146,7 +148,8 @@ impl RewriteAgeing {
     /// The tokens of the digest.
     pub(crate) fn digest_budget(&self, room: u64) -> u64 {
         let tokens = DIGEST_TOKENS + DIGEST_STEP.saturating_mul(self.economy);
-        scale_to_room(tokens, room).min(percent(room, DIGEST_PERCENT))
+        let tokens = scale_to_room(tokens, room).min(percent(room, DIGEST_PERCENT));
+        tokens.max(LEAST_DIGEST)
     }
 
     /// How many rewrites reading old text may cost before it is rewritten, in thousandths.

@@ -8,7 +8,7 @@ use super::{CompactionDraft, DraftContent};
 use crate::compaction::answer::{SummaryAnswer, SummaryEnding, SummaryRefusal, judge};
 use crate::compaction::rebuild::{Replacement, SummaryPlacement, rebuild};
 use crate::compaction::recovery::with_note;
-use crate::digest::{digest, is_digest};
+use crate::digest::{Digest, digest};
 use crate::normalise::Slot;
 use crate::plan::{Edit, Plan};
 use crate::planner::output_digest;
@@ -56,20 +56,35 @@ impl CompactionDraft {
             None => (None, None),
         };
         let by_model = answer.is_some();
+        let mut is_silent = false;
         let replacement = match (&self.survivors.content, answer) {
             (DraftContent::Summary, Some(answer)) => self.summary_of_model(answer),
             (DraftContent::Summary, None) => {
                 // A summary must be much smaller than what it replaces.
                 let most = self.replaced_tokens() / 2;
+                let archived = self.shown_ref();
+                let digest = self.digest_within(self.summary_tokens().min(most), archived);
+                is_silent = digest.is_empty;
+                let says_something = !digest.is_empty || archived.is_some();
                 Replacement {
                     // No model reads the earlier retained text, so it is copied.
                     retain: newest_of_kind(&self.survivors.slots, MessageKind::Retain, ""),
-                    ..self.digest_within(self.summary_tokens().min(most), self.shown_ref())
+                    summary: if says_something {
+                        digest.text
+                    } else {
+                        String::new()
+                    },
+                    note: String::new(),
                 }
             }
             (DraftContent::Digest { tokens, .. }, _) => {
+                let tokens = tokens.saturating_sub(WAY_BACK_TOKENS);
                 // Also for a model that cannot read it: its user can.
-                self.digest_within(tokens.saturating_sub(WAY_BACK_TOKENS), self.stored.as_ref())
+                let digest = self.digest_within(tokens, self.stored.as_ref());
+                Replacement {
+                    summary: digest.text,
+                    ..Replacement::default()
+                }
             }
             (DraftContent::Line | DraftContent::LineInPlace, _) => Replacement {
                 note: self.ref_line().unwrap_or_default(),
@@ -77,9 +92,8 @@ impl CompactionDraft {
             },
             (DraftContent::PreviousSummary, _) => self.previous_summary(),
         };
-        let is_summary = matches!(self.survivors.content, DraftContent::Summary);
         FinishedCompaction {
-            is_silent: is_summary && !by_model && !is_digest(&replacement.summary),
+            is_silent,
             plan: self.plan(&replacement),
             refusal,
             by_model,
@@ -122,12 +136,8 @@ impl CompactionDraft {
     }
 
     /// The digest of everything that is hidden.
-    fn digest_within(&self, tokens: u64, archived: Option<&Ref>) -> Replacement {
-        let weigh = |text: &str| self.weigh(text);
-        Replacement {
-            summary: digest(&self.hidden, archived, tokens, weigh),
-            ..Replacement::default()
-        }
+    fn digest_within(&self, tokens: u64, archived: Option<&Ref>) -> Digest {
+        digest(&self.hidden, archived, tokens, |text| self.weigh(text))
     }
 
     /// The ref of the replaced messages, if the model may see it.

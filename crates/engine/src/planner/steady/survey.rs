@@ -95,7 +95,7 @@ impl WindowSurvey {
                 .flatten();
             let is_protected =
                 |call: &&&Call| views.protects(&call.name) && !is_retrieval(&call.name);
-            segment.kind = if held.iter().any(|slot| super::is_digest_slot(slot)) {
+            segment.kind = if held.iter().any(super::is_digest_slot) {
                 SegmentKind::Digest
             } else if held.iter().any(stays)
                 || question.is_some_and(|at| range.contains(&at))
