@@ -11,9 +11,10 @@ use crate::sockets::{PlainUpstream, address, folder_with, post, serve};
 const MIB: u64 = 1 << 20;
 /// What the process may take in all with the default budget.
 const MOST: u64 = 512 * MIB;
-/// The window of the model in tokens, and the tokens of a screenshot.
+/// The window of the model in tokens, and the tokens that are assumed of an image whose size cannot
+/// be read.
 const WINDOW: usize = 64_000;
-const PER_SCREENSHOT: usize = 1_600;
+const PER_SCREENSHOT: usize = 1_200;
 /// The length of a screenshot in a body.
 const SCREENSHOT: usize = 500_000;
 /// How many of them are nearly as long as a body may be.
