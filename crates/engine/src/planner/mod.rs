@@ -14,7 +14,8 @@
 //! | what | where |
 //! |---|---|
 //! | a new output | [`admission`](crate::admission) |
-//! | old outputs | `ageing`, and `rewrite/reductions` for our own preset |
+//! | old outputs | `ageing` for the designs |
+//! | old rounds under our own preset, with a digest in their place | `steady` |
 //! | old rounds, with a summary in their place | `survivors` |
 //! | whatever else must go so that a window fits | `ladder_steps`, `dropping`, `media` |
 
