@@ -28,6 +28,7 @@ const ASKED_BYTES: usize = 120;
 const SEARCHED_BYTES: usize = 16 << 10;
 /// The bytes of the error lines of one run, and of one line of them.
 const ERROR_BYTES: usize = 600;
+const ERROR_LINE_BYTES: usize = 240;
 /// The beginnings of statements about errors, in the languages that agents mostly work on.
 const STATEMENTS: [&str; 6] = ["raise ", "throw ", "except ", "catch ", "return ", "class "];
 /// An output has lines that stand out if it has at least this many lines, nine of ten like at least
@@ -37,7 +38,6 @@ const COMMON: usize = 5;
 const MOST_ODD: usize = 3;
 /// The bytes of an output that are compared.
 const COMPARED_BYTES: usize = 64 << 10;
-const ERROR_LINE_BYTES: usize = 240;
 
 /// Messages that left the window: those of this compaction, and those of earlier ones.
 #[derive(Clone, Debug, Default)]

@@ -41,7 +41,7 @@ const BYTES_PER_TOKEN: usize = 4;
 /// The attempts to fit the budget. Each is corrected by what the one before it took.
 const ATTEMPTS: usize = 6;
 
-/// True for a text that begins as a digest does.
+/// True for a text that has a digest, perhaps behind the prefix of its placement.
 pub(crate) fn is_digest(text: &str) -> bool {
     text.contains(OPENING)
 }

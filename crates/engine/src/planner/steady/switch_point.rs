@@ -24,7 +24,7 @@ const BELOW_CLIFF: u64 = 98;
 pub(super) enum SwitchReason {
     /// The window is above its high-water mark.
     HighWater,
-    /// Reading what a rewrite would remove has cost as much as the rewrite.
+    /// Reading what a rewrite would remove has cost as much as several rewrites.
     ReadTooOften,
     /// The cache is cold: rewriting costs nothing extra.
     Cold,
