@@ -2,6 +2,8 @@
 //! it costs to get back the rest. `README.md` describes the measure.
 
 mod entry;
+#[cfg(test)]
+mod fit;
 mod needs;
 mod rules;
 mod score;

@@ -8,7 +8,7 @@
 use super::script;
 
 /// The number of features.
-pub(super) const FEATURES: usize = Feature::Other as usize + 1;
+pub const FEATURES: usize = Feature::Other as usize + 1;
 
 /// A countable case in a text. The order is that of the coefficients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,38 +89,27 @@ pub(super) enum Feature {
     Other,
 }
 
-/// How often each [`Feature`] occurs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Features([u32; FEATURES]);
-
-impl Features {
-    /// The counts, in the order of [`Feature`].
-    pub(super) fn counts(&self) -> &[u32; FEATURES] {
-        &self.0
-    }
-
-    /// Reads a text, piece by piece.
-    pub(super) fn of(text: &str) -> Self {
-        let mut counter = FeatureCounter {
-            before: Before::Line,
-            counts: [0; FEATURES],
+/// How often each feature occurs in a text, in the order of the coefficients.
+pub fn count_features(text: &str) -> [u32; FEATURES] {
+    let mut counter = FeatureCounter {
+        before: Before::Line,
+        counts: [0; FEATURES],
+    };
+    let mut rest = text;
+    while let Some(first) = rest.bytes().next() {
+        let read = match first {
+            b'a'..=b'z' | b'A'..=b'Z' => counter.read_word(rest.as_bytes()),
+            b'0'..=b'9' => counter.read_digits(rest.as_bytes()),
+            b' ' => counter.read_blanks(rest.as_bytes()),
+            b'\n' | b'\r' => counter.read_newlines(rest.as_bytes()),
+            b'!'..=b'~' => counter.read_marks(rest.as_bytes()),
+            0x80.. => counter.read_beyond_ascii(rest),
+            b'\t' => counter.read_one(Feature::Tab),
+            _ => counter.read_one(Feature::Control),
         };
-        let mut rest = text;
-        while let Some(first) = rest.bytes().next() {
-            let read = match first {
-                b'a'..=b'z' | b'A'..=b'Z' => counter.read_word(rest.as_bytes()),
-                b'0'..=b'9' => counter.read_digits(rest.as_bytes()),
-                b' ' => counter.read_blanks(rest.as_bytes()),
-                b'\n' | b'\r' => counter.read_newlines(rest.as_bytes()),
-                b'!'..=b'~' => counter.read_marks(rest.as_bytes()),
-                0x80.. => counter.read_beyond_ascii(rest),
-                b'\t' => counter.read_one(Feature::Tab),
-                _ => counter.read_one(Feature::Control),
-            };
-            rest = rest.get(read..).unwrap_or_default();
-        }
-        Self(counter.counts)
+        rest = rest.get(read..).unwrap_or_default();
     }
+    counter.counts
 }
 
 /// The piece before the next one, as far as the next one depends on it.

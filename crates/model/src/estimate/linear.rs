@@ -5,11 +5,11 @@
 //! JSON, HTML, Markdown, logs, file lists, hashes, numbers, base64, manual pages in 23 languages
 //! and program messages in 34, so that each script has its own weight. On the chunks that were not
 //! fitted, the mean error is 5.7 % over all kinds (bytes/4: 23.6 %) and 3.9 % over the sessions
-//! (bytes/4: 12.7 %). The `fit` test in this folder repeats the fit.
+//! (bytes/4: 12.7 %). `crates/judge/src/fit.rs` repeats the fit.
 
 use serde::{Deserialize, Serialize};
 
-use super::features::Features;
+use super::features::count_features;
 
 /// Classes of token costs. Vocabularies differ most between them, so a calibration has one factor
 /// per class.
@@ -89,8 +89,8 @@ const COEFFICIENTS: [(TokenClass, &[u32]); TEXT_CLASSES] = [
 
 /// The estimated tokens of a text by class, in sixteenths.
 pub(super) fn classes(text: &str) -> [u32; TEXT_CLASSES] {
-    let features = Features::of(text);
-    let mut counts = features.counts().iter();
+    let counts = count_features(text);
+    let mut counts = counts.iter();
     COEFFICIENTS.map(|(_, coefficients)| {
         let sum: u64 = coefficients
             .iter()
@@ -103,9 +103,8 @@ pub(super) fn classes(text: &str) -> [u32; TEXT_CLASSES] {
     })
 }
 
-/// The coefficients in tokens.
-#[cfg(test)]
-pub(super) fn coefficients() -> Vec<f64> {
+/// The coefficients in tokens, in the order of [`count_features`].
+pub fn coefficients() -> Vec<f64> {
     let all = COEFFICIENTS
         .iter()
         .flat_map(|(_, coefficients)| *coefficients);

@@ -18,8 +18,6 @@
 mod anchor;
 mod calibration;
 mod features;
-#[cfg(test)]
-mod fit;
 mod heuristic;
 mod linear;
 mod measure;
@@ -29,7 +27,8 @@ mod size;
 
 pub use anchor::Anchor;
 pub use calibration::{Calibration, CalibrationOutcome};
+pub use features::{FEATURES, count_features};
 pub use heuristic::Heuristic;
-pub use linear::TokenClass;
+pub use linear::{TokenClass, coefficients};
 pub use measure::Measure;
 pub use size::{Length, MessageSizes};

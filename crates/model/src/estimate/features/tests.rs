@@ -2,8 +2,7 @@ use super::*;
 
 /// The features of a text that are not zero, as (place, times).
 fn seen(text: &str) -> Vec<(usize, u32)> {
-    let features = Features::of(text);
-    let counts = features.counts().iter().copied().enumerate();
+    let counts = count_features(text).into_iter().enumerate();
     counts.filter(|&(_, times)| times > 0).collect()
 }
 

@@ -1,7 +1,7 @@
 //! Fits the coefficients of the estimator and reports their error. Runs only on request:
 //!
 //! ```text
-//! TRIMTAB_FIT=<folder> cargo test --release -p trimtab-model fit -- --ignored --nocapture
+//! TRIMTAB_FIT=<folder> cargo test --release -p trimtab-judge fit -- --ignored --nocapture
 //! ```
 //!
 //! The folder contains UTF-8 text files, one kind of text each. Files are split into chunks of 4
@@ -9,8 +9,7 @@
 //! squared relative error, with non-negative coefficients (so that no estimate is negative, and
 //! more text never has a lower estimate).
 
-use super::features::{FEATURES, Features};
-use super::linear;
+use trimtab::model::estimate::{FEATURES, coefficients, count_features};
 
 const CHUNK: usize = 4096;
 
@@ -23,10 +22,6 @@ struct Sample {
 
 #[test]
 #[ignore = "needs a folder of texts in TRIMTAB_FIT"]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a tool for developers, not a test"
-)]
 fn fit() {
     let folder = std::env::var("TRIMTAB_FIT").expect("TRIMTAB_FIT names a folder");
     let mut samples = Vec::new();
@@ -51,7 +46,7 @@ fn fit() {
         );
     }
     report("fitted", &samples, |s| dot(&fitted, &s.counts));
-    let current = linear::coefficients();
+    let current = coefficients();
     report("in the code", &samples, |s| dot(&current, &s.counts));
     report("bytes/4", &samples, |s| s.bytes / 4.0);
 }
@@ -70,11 +65,7 @@ fn chunks(name: &str, text: &str) -> Vec<Sample> {
         samples.push(Sample {
             file: name.to_owned(),
             bytes: chunk.len() as f64,
-            counts: Features::of(chunk)
-                .counts()
-                .iter()
-                .map(|&n| f64::from(n))
-                .collect(),
+            counts: count_features(chunk).iter().map(|&n| f64::from(n)).collect(),
             tokens: counter.encode_ordinary(chunk).len() as f64,
         });
     }
