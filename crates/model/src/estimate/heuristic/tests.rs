@@ -6,12 +6,6 @@ use super::*;
 use crate::estimate::Measure;
 
 #[test]
-fn checkpoint_counts_twenty_characters_more_per_message() {
-    assert_eq!(Heuristic::Checkpoint.message(&Message::user("a")), 6);
-    assert_eq!(Heuristic::Checkpoint.message(&Message::user("")), 5);
-}
-
-#[test]
 fn tool_definitions_count_alike_in_every_dialect() {
     let schema = json!({"type": "object", "properties": {"b": {}, "a": {}}});
     let chat = json!({"type": "function", "function":
