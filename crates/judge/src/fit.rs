@@ -65,7 +65,10 @@ fn chunks(name: &str, text: &str) -> Vec<Sample> {
         samples.push(Sample {
             file: name.to_owned(),
             bytes: chunk.len() as f64,
-            counts: count_features(chunk).iter().map(|&n| f64::from(n)).collect(),
+            counts: count_features(chunk)
+                .iter()
+                .map(|&n| f64::from(n))
+                .collect(),
             tokens: counter.encode_ordinary(chunk).len() as f64,
         });
     }

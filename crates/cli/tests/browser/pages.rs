@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::chromium::Browser;
 use crate::run::{PATIENCE, Served, user_file};
-use crate::stage::{PlayedDemo, ask, chat, get, order, plain_upstream, session_page};
+use crate::stage::{PlayedDemo, ask, chat, get, plain_upstream, session_page};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_page_shows_the_session_that_was_played() {
@@ -169,34 +169,4 @@ async fn dashboard_needs_the_token_and_an_origin_of_its_own() {
     );
     let other_host = [("authorization", login.as_str()), ("host", "evil.example")];
     assert_eq!(status("/dashboard", &other_host).await.status, 403);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn pinned_message_survives_a_compaction() {
-    let demo = PlayedDemo::start();
-    let id = demo.session().await;
-    let listed = get(&demo.url, &format!("messages?id={id}")).await;
-    let whole = listed["messages"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|message| {
-            message["state"] == "whole"
-                && message["at"].as_u64() > Some(20)
-                && message["region"] == "assistant"
-        });
-    let at = whole.unwrap()["at"].clone();
-    let pinned = order(
-        &demo.url,
-        "pin",
-        &json!({"id": id, "message": at, "pinned": true}),
-    )
-    .await;
-    assert_eq!(pinned["done"], true, "{pinned}");
-    let preview = order(&demo.url, "preview", &json!({"id": id, "keep_turns": 1})).await;
-    let compacted = order(&demo.url, "compact", &json!({"id": id, "keep_turns": 1})).await;
-    assert_eq!(preview["done"], compacted["done"], "{preview} {compacted}");
-    let message = get(&demo.url, &format!("message?id={id}&at={at}")).await;
-    assert_eq!(message["entry"]["state"], "whole", "{message}");
-    assert_eq!(message["entry"]["pinned"], true);
 }

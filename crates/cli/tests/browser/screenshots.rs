@@ -28,7 +28,7 @@ async fn screenshots_of_every_page() {
     let page = |name: &str| format!("{}/dashboard#/{name}", demo.url);
     let mut pages = vec![
         ("sessions", page("sessions"), "claude-sonnet-4-5"),
-        ("session", demo.session_page().await, "as it was"),
+        ("session", demo.session_page().await, "Largest:"),
         ("savings", page("savings"), "Net money saved"),
         ("store", page("store"), "Largest outputs"),
         (
@@ -71,15 +71,10 @@ fn picture(browser: &mut Browser, folder: &Path, name: &str) {
 
 /// What opens on the page of a session.
 fn dialogs(browser: &mut Browser, folder: &Path, look: &str) {
-    let close = "document.querySelector('dialog').close()";
     browser.click("message ");
     browser.wait("document.querySelector('dialog[open]')");
     picture(browser, folder, &format!("message-{look}"));
-    browser.eval(close);
-    browser.click("Compact now");
-    browser.wait("document.querySelector('dialog[open]')");
-    picture(browser, folder, &format!("compact-{look}"));
-    browser.eval(close);
+    browser.eval("document.querySelector('dialog').close()");
     browser.eval("document.querySelector('.list').scrollIntoView({block: 'center'})");
     browser.wait("document.querySelector('.message .badge')");
     picture(browser, folder, &format!("messages-{look}"));

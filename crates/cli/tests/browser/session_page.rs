@@ -1,4 +1,4 @@
-//! The page of a session: film, replay, messages, search, and what can be done.
+//! The page of a session: film, messages and search.
 
 use serde_json::{Value, json};
 
@@ -58,18 +58,6 @@ async fn film_shows_calls_switch_points_and_cache_breaks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn slider_replays_the_session_under_other_presets() {
-    let Some(mut browser) = Browser::start() else {
-        return;
-    };
-    let demo = PlayedDemo::start();
-    browser.goto(&demo.session_page().await);
-    browser.wait_for_text("as it was, under steady");
-    browser.eval("(() => { const s = document.querySelector('#replay'); s.value = 2; s.dispatchEvent(new Event('input')) })()");
-    browser.wait_for_text("The line is what was sent");
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn message_opens_to_its_original_and_is_found_by_search() {
     let Some(mut browser) = Browser::start() else {
         return;
@@ -122,29 +110,6 @@ async fn message_opens_to_its_original_and_is_found_by_search() {
     browser.wait(&format!(
         "document.querySelector('.list [data-at=\"{at}\"]') !== null"
     ));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn compaction_is_previewed_approved_and_taken_back() {
-    let Some(mut browser) = Browser::start() else {
-        return;
-    };
-    let demo = PlayedDemo::start();
-    let id = demo.session().await;
-    let undoable = async || get(&demo.url, &format!("session?id={id}")).await["undoable"].as_u64();
-    let before = undoable().await;
-    browser.goto(&demo.session_page().await);
-    browser.click("Compact now");
-    browser.wait("document.querySelector('dialog[open]')");
-    assert_eq!(undoable().await, before, "a preview changes nothing");
-    let title = browser.eval("document.querySelector('dialog h2').textContent");
-    assert_eq!(title, "Compact this session?", "{}", browser.text());
-    browser.eval("document.querySelector('dialog button.main').click()");
-    browser.wait_for_text("Compacted.");
-    assert_eq!(undoable().await, before.map(|plans| plans + 1));
-    browser.click("Undo the last change");
-    browser.wait_for_text("Taken back");
-    assert_eq!(undoable().await, before);
 }
 
 #[tokio::test(flavor = "multi_thread")]

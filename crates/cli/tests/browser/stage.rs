@@ -99,13 +99,6 @@ pub(crate) async fn get(url: &str, name: &str) -> Value {
     serde_json::from_slice(&answer.body).unwrap()
 }
 
-/// An order to the dashboard.
-pub(crate) async fn order(url: &str, name: &str, order: &Value) -> Value {
-    let url = format!("{url}/dashboard/api/{name}");
-    let answer = ask(Method::POST, &url, &[], order.to_string().into_bytes()).await;
-    serde_json::from_slice(&answer.body).unwrap()
-}
-
 /// Any request.
 pub(crate) async fn ask(
     method: Method,

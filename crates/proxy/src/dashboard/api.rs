@@ -5,16 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, StatusCode};
-use serde_json::Value;
+use http::StatusCode;
 use trimtab::session::SessionError;
 
-use super::{actions, film_data, message_data, overview, replay_data};
+use super::{film_data, message_data, overview};
 use crate::request::context::RequestContext;
 use crate::request::shared::{LiveSettings, SharedState};
 use crate::routing::query;
 
-/// How long a handler may take. A replay of a long session takes longest.
+/// How long a handler may take. A search through a long session takes longest.
 pub(super) const TIME: Duration = Duration::from_secs(30);
 
 /// Answers a request with JSON. It may wait.
@@ -52,22 +51,20 @@ impl From<trimtab_store::Error> for ApiProblem {
     }
 }
 
-/// A request for data, or an order.
+/// A request for data.
 pub(super) struct ApiRequest {
     pub(super) shared: Arc<SharedState>,
     pub(super) settings: Arc<LiveSettings>,
     /// Path and query.
     path: String,
-    body: Bytes,
 }
 
 impl ApiRequest {
-    pub(super) fn new(context: &RequestContext, body: Bytes) -> Self {
+    pub(super) fn new(context: &RequestContext) -> Self {
         Self {
             shared: Arc::clone(&context.shared),
             settings: Arc::clone(&context.settings),
             path: context.path.clone(),
-            body,
         }
     }
 
@@ -81,47 +78,21 @@ impl ApiRequest {
         let field = self.field(name).and_then(|text| text.parse().ok());
         field.unwrap_or(default)
     }
-
-    /// The body of an order.
-    pub(super) fn order(&self) -> Result<Value, ApiProblem> {
-        let order = serde_json::from_slice(&self.body);
-        order.map_err(|error| ApiProblem::bad(format!("the order is no JSON: {error}")))
-    }
-}
-
-/// How much work a request is.
-#[derive(Clone, Copy)]
-pub(super) enum WorkKind {
-    /// It costs what is new since the last time. One at a time.
-    News,
-    /// It goes through a whole session or store. One at a time, and many who ask for the same share
-    /// it.
-    Long,
-    /// What a person orders.
-    Order,
 }
 
 /// The handler of a request.
-pub(super) fn handler(method: &Method, name: &str) -> Option<(WorkKind, ApiHandler)> {
-    use WorkKind::{Long, News, Order};
-    let handler: (WorkKind, ApiHandler) = match (method.as_str(), name) {
-        ("GET", "sessions") => (News, overview::sessions),
-        ("GET", "session") => (News, film_data::film),
-        ("GET", "messages") => (News, message_data::messages),
-        ("GET", "message") => (News, message_data::message),
-        ("GET", "store") => (Long, overview::store),
-        ("GET", "doctor") => (Long, overview::doctor),
-        ("GET", "search") => (Long, message_data::search),
-        ("GET", "replay") => (Long, replay_data::replay),
-        ("POST", "preview") => (Order, actions::preview),
-        ("POST", "compact") => (Order, actions::compact),
-        ("POST", "undo") => (Order, actions::undo),
-        ("POST", "preset") => (Order, actions::preset),
-        ("POST", "pin") => (Order, actions::pin),
-        ("POST", "collect") => (Order, overview::collect),
+pub(super) fn handler(name: &str) -> Option<ApiHandler> {
+    Some(match name {
+        "sessions" => overview::sessions,
+        "older" => overview::older,
+        "session" => film_data::film,
+        "messages" => message_data::messages,
+        "message" => message_data::message,
+        "store" => overview::store,
+        "doctor" => overview::doctor,
+        "search" => message_data::search,
         _ => return None,
-    };
-    Some(handler)
+    })
 }
 
 /// JSON as bytes.

@@ -3,7 +3,7 @@
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Name, media type and text of every file.
-const FILES: [(&str, &str, &str); 20] = [
+const FILES: [(&str, &str, &str); 18] = [
     (
         "",
         "text/html; charset=utf-8",
@@ -26,7 +26,6 @@ const FILES: [(&str, &str, &str); 20] = [
     ),
     ("/app.js", JAVASCRIPT, include_str!("assets/app.js")),
     ("/data.js", JAVASCRIPT, include_str!("assets/data.js")),
-    ("/news.js", JAVASCRIPT, include_str!("assets/news.js")),
     (
         "/elements.js",
         JAVASCRIPT,
@@ -56,7 +55,6 @@ const FILES: [(&str, &str, &str); 20] = [
         JAVASCRIPT,
         include_str!("assets/messages.js"),
     ),
-    ("/actions.js", JAVASCRIPT, include_str!("assets/actions.js")),
     ("/savings.js", JAVASCRIPT, include_str!("assets/savings.js")),
     ("/store.js", JAVASCRIPT, include_str!("assets/store.js")),
     ("/doctor.js", JAVASCRIPT, include_str!("assets/doctor.js")),

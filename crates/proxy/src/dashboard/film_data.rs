@@ -1,14 +1,12 @@
 //! A session as a film strip, with everything that the picture shows.
-//!
-//! A screen says what it has already, and gets what is new. So a look at a session costs what has
-//! happened since the last one, however long the session is.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use hashlink::LruCache;
 use serde::Serialize;
 use serde_json::{Value, json};
-use trimtab::film::{FilmMark, FilmOptions, FilmPart};
+use trimtab::film::{Film, FilmOptions, LogFilm};
 use trimtab::session::{Session, Setup};
 use trimtab_engine::journal::JournalEntry;
 use trimtab_engine::normalise::MessageSource;
@@ -19,27 +17,46 @@ use trimtab_model::{Message, Usage};
 
 use super::api::{ApiProblem, ApiRequest, json as to_json};
 use super::message_data::{LONGEST_TEXT, plain_text, shortened};
-use super::screen_version::ScreenVersion;
 use super::session_access::SessionAccess;
-use crate::history::{CallEntry, CallHistory, NumberedFilm, SessionEntry};
+use crate::history::{CallEntry, SessionEntry};
 
 /// How many texts of ours are given with a film; more are not looked at.
 const MOST_OWN_TEXTS: usize = 100;
+/// How many sessions keep their last answer.
+const SENT: usize = 4;
 
-/// What a film lacks, and the settings of its session. It is taken while requests of the session
-/// wait, so it only shares.
+/// The last answers about some sessions. Pages ask every two seconds, and mostly nothing has
+/// changed since, or another page has asked for the same.
+pub(crate) struct SentFilms(Mutex<LruCache<String, (FilmVersion, Bytes)>>);
+
+/// What an answer depends on: the messages, the entries of the journal, and the calls.
+type FilmVersion = (usize, usize, u64);
+
+impl Default for SentFilms {
+    fn default() -> Self {
+        Self(Mutex::new(LruCache::new(SENT)))
+    }
+}
+
+impl SentFilms {
+    fn find(&self, id: &str, version: FilmVersion) -> Option<Bytes> {
+        let mut sent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (known, answer) = sent.get(id)?;
+        (*known == version).then(|| answer.clone())
+    }
+
+    fn keep(&self, id: &str, version: FilmVersion, answer: Bytes) {
+        let mut sent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sent.insert(id.to_owned(), (version, answer));
+    }
+}
+
+/// A session at a moment. It is taken while requests of the session wait, so it only shares.
 struct SessionSnapshot {
-    /// True if these are the messages and entries after those that the film has; false if they are
-    /// all.
-    continues: bool,
     log: Vec<(Arc<Message>, Measure)>,
     entries: Vec<JournalEntry>,
-    messages: usize,
-    undoable: usize,
     setup: Setup,
-    /// None if the screen has them.
-    own_texts: Option<Vec<OwnText>>,
-    pins: Vec<usize>,
+    own_texts: Vec<OwnText>,
 }
 
 /// A text of ours in the window: a summary, a digest, a note.
@@ -52,98 +69,63 @@ struct OwnText {
 /// The answer. It can have thousands of parts, so it is written without a tree of JSON in between.
 #[derive(Serialize)]
 struct SessionFilm<'a> {
-    /// What the screen names to get the next changes.
-    version: String,
     id: &'a str,
     entry: Option<SessionEntry>,
-    /// The calls that the screen lacks.
     calls: Vec<Arc<CallEntry>>,
     messages: usize,
     /// Changes whenever messages can be shown differently.
-    shown: (u64, usize),
-    film: FilmPart<'a>,
-    own_texts: Option<Vec<Value>>,
-    pins: Vec<usize>,
-    undoable: usize,
+    decisions: usize,
+    film: &'a Film,
+    own_texts: Vec<Value>,
     preset: &'a str,
-    presets: Vec<&'a str>,
-    is_loaded: bool,
-    tools: Option<Value>,
+    /// Tokens of the tool definitions, which are in front of every call.
+    tools: u64,
     window: Option<u64>,
     answer: Option<u64>,
     thresholds: Vec<Value>,
     prices: Option<Value>,
 }
 
-/// `GET session`: the film of a session, its calls and its settings, as far as a screen lacks them.
+/// `GET session`: the film of a session, its calls and its settings.
 pub(super) fn film(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
     let id = request.field("id").unwrap_or_default();
-    let since = request.number("since", ScreenVersion::default());
     let access = SessionAccess::new(request, &id)?;
-    let history = &request.shared.history;
-    let (film, snapshot) = current_film(&access, history, &since)?;
-    let tools = access.with_branch(|branch| json!(branch.server_tools()));
-    let changed = history.calls_since(&id, since.calls);
-    let calls_version = changed.as_ref().map_or(0, |changed| changed.version);
-    let (entry, calls) = changed
-        .map(|changed| (changed.entry, changed.calls))
-        .unzip();
-    let drawn = film.film.film();
-    let entries = film.film.entries_read();
-    let mark = if film.number == since.film {
-        since.mark
-    } else {
-        FilmMark::default()
+    let (entry, calls) = request.shared.history.calls(&id).unzip();
+    let calls = calls.unwrap_or_default();
+    let ended = entry.as_ref().map_or(0, |entry: &SessionEntry| entry.ended);
+    let sent = &request.shared.sent_films;
+    let (version, known) = access.read(|session| {
+        let projection = session.projection();
+        let entries = projection.journal().entries().len();
+        let version = (projection.log().len(), entries, ended);
+        let known = sent.find(&id, version);
+        Ok((version, known.ok_or_else(|| SessionSnapshot::of(session))))
+    })?;
+    let snapshot = match known {
+        Ok(answer) => return Ok(answer),
+        Err(snapshot) => snapshot,
     };
-    let version = ScreenVersion {
-        film: film.number,
-        mark: drawn.mark(),
-        entries,
-        calls: calls_version,
-    };
-    let own_texts = snapshot.own_texts.as_deref();
+    let setup = &snapshot.setup;
+    let mut film = LogFilm::new(FilmOptions::of(setup));
+    // A film that begins can follow everything.
+    let _is_current = film.follow(&snapshot.log, &snapshot.entries);
     let answer = to_json(&SessionFilm {
-        version: version.to_string(),
         id: &id,
         entry,
-        calls: calls.unwrap_or_default(),
-        messages: snapshot.messages,
-        shown: (film.number, entries),
-        film: drawn.since(&mark),
-        own_texts: own_texts.map(|texts| texts.iter().map(OwnText::json).collect()),
-        undoable: snapshot.undoable,
-        preset: &snapshot.setup.policy.preset,
-        presets: request.settings.policy_names(),
-        is_loaded: tools.is_some(),
-        tools,
-        window: snapshot.setup.limits.window,
-        answer: snapshot.setup.limits.max_output,
-        thresholds: thresholds(&snapshot.setup),
-        prices: prices(&snapshot.setup),
-        pins: snapshot.pins,
-    });
-    history.keep_film(&id, film);
-    answer
-}
-
-/// The film of a session as it is now: the one that was kept, if it can follow.
-fn current_film(
-    access: &SessionAccess<'_>,
-    history: &CallHistory,
-    since: &ScreenVersion,
-) -> Result<(NumberedFilm, SessionSnapshot), ApiProblem> {
-    let mut kept = history.take_film(access.id.as_str());
-    loop {
-        let taken = access.read(|session| Ok(SessionSnapshot::of(session, kept.as_ref(), since)));
-        let snapshot = taken?;
-        let kept = kept.take().filter(|_| snapshot.continues);
-        let mut film = kept.unwrap_or_else(|| history.begin_film(FilmOptions::of(&snapshot.setup)));
-        let is_current = film.film.follow(&snapshot.log, &snapshot.entries);
-        // A new film can always follow.
-        if is_current || !snapshot.continues {
-            return Ok((film, snapshot));
-        }
-    }
+        calls,
+        messages: snapshot.log.len(),
+        decisions: snapshot.entries.len(),
+        film: film.film(),
+        own_texts: snapshot.own_texts.iter().map(OwnText::json).collect(),
+        preset: &setup.policy.preset,
+        tools: setup.calibration.tokens(&setup.tools),
+        window: setup.limits.window,
+        answer: setup.limits.max_output,
+        thresholds: thresholds(setup),
+        prices: prices(setup),
+    })?;
+    sent.keep(&id, version, answer.clone());
+    Ok(answer)
 }
 
 impl OwnText {
@@ -158,43 +140,20 @@ impl OwnText {
 }
 
 impl SessionSnapshot {
-    fn of(session: &Session, kept: Option<&NumberedFilm>, since: &ScreenVersion) -> Self {
+    fn of(session: &Session) -> Self {
         let projection = session.projection();
-        let (log, entries) = (projection.log(), projection.journal().entries());
-        let kept = kept.filter(|kept| continues(kept, session));
-        let has_texts =
-            kept.is_some_and(|kept| kept.number == since.film && entries.len() == since.entries);
-        let (messages_from, entries_from) = kept.map_or((0, 0), |kept| {
-            (kept.film.messages().len(), kept.film.entries_read())
-        });
-        let new = (messages_from..log.len()).filter_map(|at| {
+        let log = projection.log().messages().iter().enumerate();
+        let log = log.filter_map(|(at, message)| {
             let measure = projection.measure(at)?;
-            Some((Arc::clone(log.get(at)?), *measure))
+            Some((Arc::clone(message), *measure))
         });
         Self {
-            continues: kept.is_some(),
-            log: new.collect(),
-            entries: entries.get(entries_from..).unwrap_or_default().to_vec(),
-            messages: log.len(),
-            undoable: projection.journal().undoable(),
+            log: log.collect(),
+            entries: projection.journal().entries().to_vec(),
             setup: session.setup().clone(),
-            own_texts: (!has_texts).then(|| own_texts(session)),
-            pins: session.pins().collect(),
+            own_texts: own_texts(session),
         }
     }
-}
-
-/// True if a film can follow a session: its log and its journal have only grown since.
-fn continues(kept: &NumberedFilm, session: &Session) -> bool {
-    let projection = session.projection();
-    let followed = kept.film.messages();
-    let same_log = followed.last().is_none_or(|last| {
-        let now = projection.log().get(followed.len() - 1);
-        now.is_some_and(|now| Arc::ptr_eq(now, last))
-    });
-    same_log
-        && kept.film.entries_read() <= projection.journal().entries().len()
-        && kept.film.looks_like(&FilmOptions::of(session.setup()))
 }
 
 fn own_texts(session: &Session) -> Vec<OwnText> {

@@ -50,7 +50,6 @@ struct ListedMessage {
     tokens: u64,
     /// How it is shown; none if it is hidden.
     shown: Option<ShownMessage>,
-    is_pinned: bool,
 }
 
 struct ShownMessage {
@@ -73,7 +72,6 @@ impl ListedMessage {
                 tokens: calibration.tokens(&measure),
                 is_repaired: is_repaired(session, at),
             }),
-            is_pinned: session.is_pinned(at),
         })
     }
 
@@ -97,7 +95,6 @@ impl ListedMessage {
             "tool": tool_names(came),
             "tokens": self.tokens,
             "shown": self.shown.as_ref().map_or(0, |shown| shown.tokens),
-            "pinned": self.is_pinned,
             "text": shortened(&plain_text(came), PREVIEW),
         })
     }

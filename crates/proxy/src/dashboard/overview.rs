@@ -4,13 +4,10 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 use http::StatusCode;
-use serde::Serialize;
 use serde_json::{Value, json};
-use trimtab_store::{CollectOptions, OutputMetadata, SessionInfo};
+use trimtab_store::{OutputMetadata, SessionInfo};
 
 use super::api::{ApiProblem, ApiRequest, json as to_json};
-use crate::access::retention_request;
-use crate::history::SessionEntry;
 
 /// How many sessions of the store are listed.
 const MOST_SESSIONS: usize = 300;
@@ -19,45 +16,23 @@ const SESSIONS_SEARCHED: usize = 20;
 /// How many of the largest outputs are listed.
 const MOST_OUTPUTS: usize = 40;
 
-/// The list of sessions, as far as a screen lacks it.
-#[derive(Serialize)]
-struct SessionList {
-    /// What the screen names to get the next changes.
-    version: u64,
-    now_ms: u64,
-    /// True if the list replaces everything that the screen has.
-    is_whole: bool,
-    sessions: Vec<SessionEntry>,
-    /// Sessions of the store that were not used since the start; only in a whole list.
-    older: Vec<Value>,
-    overview: Value,
+/// `GET sessions`: the sessions of this run, and figures of the proxy.
+pub(super) fn sessions(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
+    to_json(&json!({
+        "sessions": request.shared.history.sessions(),
+        "overview": overview(request),
+    }))
 }
 
-/// `GET sessions`: the sessions of this run that changed since a version, and figures of the
-/// proxy. Without a version, all sessions, and older ones from the store.
-pub(super) fn sessions(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
-    let since = request.number("since", 0);
-    let changed = request.shared.history.sessions_since(since);
-    let mut older = Vec::new();
-    if changed.is_whole {
-        let known: HashSet<&str> = changed.sessions.iter().map(|e| e.id.as_str()).collect();
-        let mut stored = stored_sessions(request).unwrap_or_default();
-        stored.retain(|info| !known.contains(info.session.as_str()));
-        stored.sort_by_key(|info| std::cmp::Reverse(info.used));
-        older = stored
-            .iter()
-            .take(MOST_SESSIONS)
-            .map(session_json)
-            .collect();
-    }
-    to_json(&SessionList {
-        version: changed.version,
-        now_ms: trimtab_store::now_millis(),
-        is_whole: changed.is_whole,
-        sessions: changed.sessions,
-        older,
-        overview: overview(request),
-    })
+/// `GET older`: sessions of the store that were not used since the start.
+pub(super) fn older(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
+    let known = request.shared.history.sessions();
+    let known: HashSet<&str> = known.iter().map(|entry| entry.id.as_str()).collect();
+    let mut stored = stored_sessions(request)?;
+    stored.retain(|info| !known.contains(info.session.as_str()));
+    stored.sort_by_key(|info| std::cmp::Reverse(info.used));
+    let older = stored.iter().take(MOST_SESSIONS).map(session_json);
+    to_json(&json!({"sessions": older.collect::<Vec<Value>>()}))
 }
 
 /// Figures of the proxy.
@@ -133,22 +108,6 @@ fn output_json(output: &OutputMetadata) -> Value {
         "lines": output.line_count,
         "created_ms": output.created,
     })
-}
-
-/// `POST collect`: removes what the retention settings do not want kept, or says what that is.
-pub(super) fn collect(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
-    let order = request.order()?;
-    let opened = request.shared.store_state.usable().ok_or_else(no_store)?;
-    let done = opened.store.collect(&CollectOptions {
-        dry_run: order.get("dry_run").and_then(Value::as_bool) != Some(false),
-        ..retention_request(&request.settings.config)
-    })?;
-    to_json(&json!({
-        "sessions": done.sessions.len(),
-        "outputs": done.outputs,
-        "bytes_freed": done.bytes_freed,
-        "bytes_kept": done.bytes_kept,
-    }))
 }
 
 /// `GET doctor`: what the operator's checks say.

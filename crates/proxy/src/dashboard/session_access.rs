@@ -1,5 +1,4 @@
-//! A session that the dashboard looks at or works on: the one in memory, or else the one in the
-//! store.
+//! A session that the dashboard shows: the one in memory, or else the one in the store.
 
 use std::sync::Arc;
 
@@ -7,11 +6,9 @@ use http::StatusCode;
 use trimtab::request::may_bind_reasoning;
 use trimtab::session::{Limits, Session, SessionError, Setup};
 use trimtab_model::Dialect;
-use trimtab_store::{SessionId, StagedStore, Store, Stream};
+use trimtab_store::{SessionId, Stream};
 
 use super::api::{ApiProblem, ApiRequest};
-use super::scratch_store::ScratchStore;
-use crate::conversation::branch::Branch;
 use crate::conversation::client_sessions::ClientSession;
 use crate::conversation::store_state::OpenedStore;
 use crate::models::ModelKey;
@@ -24,7 +21,7 @@ pub(super) struct SessionAccess<'a> {
 }
 
 impl<'a> SessionAccess<'a> {
-    /// The session that a request names in its query or its order.
+    /// The session that a request names in its query.
     pub(super) fn new(request: &'a ApiRequest, id: &str) -> Result<Self, ApiProblem> {
         let no_store = || {
             let why = "the store cannot be used now\nhint: the page Doctor says why";
@@ -44,82 +41,21 @@ impl<'a> SessionAccess<'a> {
         &self,
         look: impl FnOnce(&mut Session) -> Result<T, SessionError>,
     ) -> Result<T, ApiProblem> {
-        self.open(look).map(|(seen, _)| seen)
-    }
-
-    /// Works on the session; what it writes is durable when this returns.
-    pub(super) fn change<T>(
-        &self,
-        work: impl FnOnce(&mut Session) -> Result<T, SessionError>,
-    ) -> Result<T, ApiProblem> {
-        let done = self.open(work).and_then(|(done, staged)| {
-            // The next request does not wait for the disk.
-            staged.flush()?;
-            Ok(done)
-        });
-        if let (Err(_), Some(client_session)) = (&done, self.client_session()) {
-            // It is read from the store again.
-            client_session.branches().forget_session(self.id.as_str());
-        }
-        done
-    }
-
-    fn open<T>(
-        &self,
-        work: impl FnOnce(&mut Session) -> Result<T, SessionError>,
-    ) -> Result<(T, Arc<StagedStore>), ApiProblem> {
         if let Some(client_session) = self.client_session() {
             let mut branches = client_session.branches();
             // What was erased must not be shown from memory.
             branches.refresh(self.opened.store.as_ref(), &self.id)?;
             if let Some(branch) = branches.of_session(self.id.as_str()) {
-                let done = work(branch.session())?;
-                return Ok((done, Arc::clone(branch.staged())));
+                return Ok(look(branch.session())?);
             }
         }
-        let (mut session, staged) = self.open_stored()?;
-        Ok((work(&mut session)?, staged))
-    }
-
-    /// Works on the branch in memory; none if the session is not in memory.
-    pub(super) fn with_branch<T>(&self, work: impl FnOnce(&mut Branch) -> T) -> Option<T> {
-        let client_session = self.client_session()?;
-        let mut branches = client_session.branches();
-        branches.of_session(self.id.as_str()).map(work)
-    }
-
-    /// A copy of the session on which work leaves no trace.
-    pub(super) fn scratch(&self) -> Result<Session, ApiProblem> {
-        let setup = self.with_branch(|branch| {
-            // What the store lacks would be missing in the copy.
-            branch.flush().map(|()| branch.session().setup().clone())
-        });
-        let setup = setup.transpose()?.unwrap_or_else(|| self.usual_setup());
-        self.check_stored()?;
-        let scratch = ScratchStore::of(Arc::clone(&self.opened.store), &self.id)?;
-        let session = Session::open(Arc::new(scratch), self.id.clone(), setup)?;
-        Ok(session)
-    }
-
-    /// Opens the session in the store. Nothing is written before the second value is flushed or
-    /// dropped.
-    fn open_stored(&self) -> Result<(Session, Arc<StagedStore>), ApiProblem> {
-        self.check_stored()?;
-        let staged = Arc::new(StagedStore::new(Arc::clone(&self.opened.store)));
-        let session = Session::open(
-            Arc::clone(&staged) as Arc<dyn Store>,
-            self.id.clone(),
-            self.usual_setup(),
-        )?;
-        Ok((session, staged))
-    }
-
-    fn check_stored(&self) -> Result<(), ApiProblem> {
-        if self.opened.store.position(&self.id, Stream::Log)? > 0 {
-            return Ok(());
+        if self.opened.store.position(&self.id, Stream::Log)? == 0 {
+            let why = "there is no such session";
+            return Err(ApiProblem::new(StatusCode::NOT_FOUND, why));
         }
-        let why = "there is no such session";
-        Err(ApiProblem::new(StatusCode::NOT_FOUND, why))
+        let store = Arc::clone(&self.opened.store);
+        let mut session = Session::open(store, self.id.clone(), self.usual_setup())?;
+        Ok(look(&mut session)?)
     }
 
     /// What a session is opened with of which no request came yet.

@@ -31,18 +31,25 @@ pub(crate) async fn answer(context: RequestContext, body: ProxyBody) -> Response
         .to_owned();
     let limit = context.settings.config.limits.body_bytes;
     if OwnEndpoint::of_path(&path) == Some(OwnEndpoint::Dashboard) {
-        return dashboard::answer(context, body).await;
+        return dashboard::answer(context).await;
     }
     // These two read a body; all others ignore it.
     if path == COMPRESS {
-        return match body_of(&context, Method::POST, body, limit).await {
+        return match body_of(&context, &[Method::POST], body, limit).await {
             Ok(body) => compress::answer(context, body).await,
             Err((status, why)) => context.refuse(status, why),
         };
     }
     if let Some(id) = path.strip_prefix(RETRIEVE) {
         let (id, limit) = (id.to_owned(), limit.min(retrieve::LONGEST_BODY));
-        return match body_of(&context, context.method.clone(), body, limit).await {
+        return match body_of(
+            &context,
+            &[Method::GET, Method::HEAD, Method::POST],
+            body,
+            limit,
+        )
+        .await
+        {
             Ok(body) => retrieve::answer(context, id, body).await,
             Err((status, why)) => context.refuse(status, why),
         };
@@ -73,15 +80,20 @@ fn ready(context: RequestContext) -> Response<ProxyBody> {
     context.reply(status, &json!({"status": word, "managing": is_managing}))
 }
 
-/// The body of a request with the right method.
+/// The body of a request with one of these methods.
 async fn body_of(
     context: &RequestContext,
-    method: Method,
+    methods: &[Method],
     body: ProxyBody,
     limit: usize,
 ) -> Result<bytes::Bytes, (StatusCode, &'static str)> {
-    if context.method != method {
-        return Err((StatusCode::METHOD_NOT_ALLOWED, "only POST is answered here"));
+    if !methods.contains(&context.method) {
+        let why = if methods.contains(&Method::GET) {
+            "only GET and POST are answered here"
+        } else {
+            "only POST is answered here"
+        };
+        return Err((StatusCode::METHOD_NOT_ALLOWED, why));
     }
     match receive(body, limit, (Some(context.reservation()), 0), |_| ()).await {
         ReceivedBody::Whole(body) => Ok(body),

@@ -1,36 +1,28 @@
-//! What happened lately, for the dashboard: the calls of each session, where a provider's cache
-//! was lost, and a live feed.
+//! What happened lately, for the dashboard: the calls of each session, and where a provider's
+//! cache was lost.
 //!
 //! Requests only put a note into a channel. A task of its own takes the notes out, so that nobody
 //! waits for it; if the channel is full, a note is lost.
 
 mod cache_break;
-mod feed;
 mod sent_print;
 mod session_calls;
 mod session_entry;
-mod session_films;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
 use serde::Serialize;
-use tokio::sync::{broadcast, mpsc};
-use trimtab::film::FilmOptions;
+use tokio::sync::mpsc;
 use trimtab_wire::catalogue::Catalogue;
 
 use crate::records::metrics::Metrics;
 use crate::records::record::{Record, RecordAction};
 use crate::records::savings::{CallMoney, Savings, SavingsTotal};
 
-use feed::LiveFeed;
-pub(crate) use feed::MISSED;
 use sent_print::SentPrint;
 use session_calls::SessionTable;
-pub(crate) use session_calls::{ChangedCalls, ChangedSessions};
 pub(crate) use session_entry::{CallEntry, SessionEntry};
-pub(crate) use session_films::NumberedFilm;
-use session_films::SessionFilms;
 
 /// The maximum number of waiting notes. They hold the bodies of requests.
 const WAITING: usize = 256;
@@ -57,8 +49,6 @@ enum HistoryNote {
 pub(crate) struct CallHistory {
     state: Mutex<HistoryState>,
     inbox: mpsc::Sender<HistoryNote>,
-    feed: Arc<LiveFeed>,
-    films: SessionFilms,
     metrics: Arc<Metrics>,
 }
 
@@ -106,8 +96,6 @@ impl CallHistory {
                 compared: ComparedCalls::default(),
             }),
             inbox,
-            feed: LiveFeed::start(),
-            films: SessionFilms::new(),
             metrics,
         });
         tokio::spawn(take_notes(Arc::downgrade(&history), notes));
@@ -127,14 +115,14 @@ impl CallHistory {
         }
     }
 
-    /// The sessions that were used since the start and changed since a version.
-    pub(crate) fn sessions_since(&self, version: u64) -> ChangedSessions {
-        self.state().sessions.changed_since(version)
+    /// The sessions that were used since the start, the newest first.
+    pub(crate) fn sessions(&self) -> Vec<SessionEntry> {
+        self.state().sessions.entries()
     }
 
-    /// One session, with its calls since a version.
-    pub(crate) fn calls_since(&self, id: &str, version: u64) -> Option<ChangedCalls> {
-        self.state().sessions.calls_since(id, version)
+    /// One session, with its calls.
+    pub(crate) fn calls(&self, id: &str) -> Option<(SessionEntry, Vec<Arc<CallEntry>>)> {
+        self.state().sessions.calls(id)
     }
 
     /// One session.
@@ -142,49 +130,10 @@ impl CallHistory {
         self.state().sessions.entry(id)
     }
 
-    /// A new film.
-    pub(crate) fn begin_film(&self, options: FilmOptions) -> NumberedFilm {
-        self.films.begin(options)
-    }
-
-    /// Takes the film of a session as it was seen last.
-    pub(crate) fn take_film(&self, id: &str) -> Option<NumberedFilm> {
-        self.films.take(id)
-    }
-
-    /// Keeps the film of a session for the next look at it, if a screen is open.
-    pub(crate) fn keep_film(&self, id: &str, film: NumberedFilm) {
-        if self.feed.has_screens() {
-            self.films.keep(id, film);
-        }
-    }
-
-    /// Frees what is kept for screens if none is open any more.
-    pub(crate) fn screen_left(&self) {
-        if !self.feed.has_screens() {
-            self.films.clear();
-        }
-    }
-
     /// The savings since the start.
     pub(crate) fn savings(&self) -> (SavingsTotal, ComparedCalls) {
         let state = self.state();
         (state.savings.total().clone(), state.compared.clone())
-    }
-
-    /// Events from now on; none if the proxy stops.
-    pub(crate) fn subscribe(&self) -> Option<broadcast::Receiver<Bytes>> {
-        self.feed.subscribe()
-    }
-
-    /// Tells open dashboards that a session changed.
-    pub(crate) fn tell(&self, kind: &'static str, session: &str) {
-        self.feed.tell(kind, session);
-    }
-
-    /// Ends all feeds, because the proxy stops.
-    pub(crate) fn close(&self) {
-        self.feed.close();
     }
 
     fn take(&self, note: HistoryNote) {
@@ -213,8 +162,7 @@ impl CallHistory {
         }
         // A call without a session was not managed, so it has no history; the totals still change.
         if record.session.is_empty() {
-            drop(state);
-            return self.tell("call", "");
+            return;
         }
         let model = state.savings.priced(&record.model);
         let broken = state.sessions.add_record(record, money, model.as_ref());
@@ -224,8 +172,6 @@ impl CallHistory {
                 state.compared.own_breaks += broken.cost.unwrap_or_default();
             }
         }
-        drop(state);
-        self.tell("call", &record.session);
     }
 
     fn state(&self) -> MutexGuard<'_, HistoryState> {

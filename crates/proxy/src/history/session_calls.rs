@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use hashlink::LruCache;
 use trimtab_model::Usage;
-use trimtab_store::now_millis;
 use trimtab_wire::catalogue::ModelInfo;
 
 use super::SentNote;
@@ -28,11 +27,8 @@ const USUAL_LIFETIME_MS: u64 = 5 * 60 * 1_000;
 #[derive(Default)]
 struct SessionCalls {
     entry: SessionEntry,
-    /// The version of the table since which the entry is as it is.
-    changed: u64,
-    /// With the version of the table that each began. Shared, so that a look at them takes little
-    /// time.
-    calls: VecDeque<(u64, Arc<CallEntry>)>,
+    /// Shared, so that a look at them takes little time.
+    calls: VecDeque<Arc<CallEntry>>,
     call_bytes: usize,
     /// The last sent request.
     sent: SentState,
@@ -53,74 +49,37 @@ struct SentState {
 pub(crate) struct SessionTable {
     sessions: LruCache<String, SessionCalls>,
     bytes: usize,
-    /// Rises with every call that ends. It begins with the time, so that it also rises from one
-    /// run of the proxy to the next.
-    version: u64,
-    /// The version at which a session was forgotten last.
-    forgot: u64,
-}
-
-/// The sessions that somebody lacks who has those of an earlier version.
-pub(crate) struct ChangedSessions {
-    /// The version that they bring somebody to.
-    pub(crate) version: u64,
-    /// True if these are all sessions, and others are gone.
-    pub(crate) is_whole: bool,
-    /// The newest first.
-    pub(crate) sessions: Vec<SessionEntry>,
-}
-
-/// A session, with the calls that somebody lacks who has those of an earlier version.
-pub(crate) struct ChangedCalls {
-    /// The version that they bring somebody to.
-    pub(crate) version: u64,
-    pub(crate) entry: SessionEntry,
-    pub(crate) calls: Vec<Arc<CallEntry>>,
+    /// The number of calls that ended.
+    ended: u64,
 }
 
 impl SessionTable {
     pub(crate) fn new() -> Self {
-        let version = now_millis();
         Self {
             sessions: LruCache::new_unbounded(),
             bytes: 0,
-            version,
-            forgot: version,
+            ended: 0,
         }
     }
 
-    /// The sessions that changed since a version; all of them for version 0.
-    pub(crate) fn changed_since(&self, version: u64) -> ChangedSessions {
-        // Who has an older version may have a session that was forgotten.
-        let is_whole = version < self.forgot || version > self.version;
-        let sessions = self.sessions.iter().map(|(_, calls)| calls);
-        let changed = sessions.filter(|session| is_whole || session.changed > version);
+    /// The sessions, the newest first.
+    pub(crate) fn entries(&self) -> Vec<SessionEntry> {
+        let entries = self.sessions.iter().map(|(_, calls)| &calls.entry);
         // A session that was sent but not answered yet has nothing to show.
-        let changed = changed.filter(|session| session.entry.calls > 0);
-        let mut sessions: Vec<SessionEntry> =
-            changed.map(|session| session.entry.clone()).collect();
-        sessions.sort_by_key(|entry| std::cmp::Reverse(entry.last_ms));
-        ChangedSessions {
-            version: self.version,
-            is_whole,
-            sessions,
-        }
+        let answered = entries.filter(|entry| entry.calls > 0);
+        let mut entries: Vec<SessionEntry> = answered.cloned().collect();
+        entries.sort_by_key(|entry| std::cmp::Reverse(entry.last_ms));
+        entries
     }
 
     pub(crate) fn entry(&self, id: &str) -> Option<SessionEntry> {
         Some(self.sessions.peek(id)?.entry.clone())
     }
 
-    /// A session, with its calls since a version; all of them for version 0.
-    pub(crate) fn calls_since(&self, id: &str, version: u64) -> Option<ChangedCalls> {
+    /// A session, with its calls.
+    pub(crate) fn calls(&self, id: &str) -> Option<(SessionEntry, Vec<Arc<CallEntry>>)> {
         let found = self.sessions.peek(id)?;
-        let known = found.calls.partition_point(|(when, _)| *when <= version);
-        let calls = found.calls.range(known..);
-        Some(ChangedCalls {
-            version: self.version,
-            entry: found.entry.clone(),
-            calls: calls.map(|(_, call)| Arc::clone(call)).collect(),
-        })
+        Some((found.entry.clone(), found.calls.iter().cloned().collect()))
     }
 
     pub(crate) fn add_sent(&mut self, note: &SentNote, print: SentPrint) {
@@ -141,14 +100,14 @@ impl SessionTable {
         money: Option<CallMoney>,
         model: Option<&ModelInfo>,
     ) -> Option<ObservedBreak> {
-        self.version += 1;
-        let version = self.version;
+        self.ended += 1;
+        let ended = self.ended;
         self.change(&record.session, |session| {
             let broken = session.cache_break(record, model);
-            session.changed = version;
+            session.entry.ended = ended;
             session.update_entry(record, money, broken.as_ref());
             session.entry.cold_cost = session.cold_cost(model);
-            session.add_call(version, record, money, broken.clone());
+            session.add_call(record, money, broken.clone());
             broken
         })
     }
@@ -168,7 +127,6 @@ impl SessionTable {
         self.sessions.insert(id.to_owned(), calls);
         while self.sessions.len() > SESSIONS || (self.bytes > BYTES && self.sessions.len() > 1) {
             let oldest = self.sessions.remove_lru();
-            self.forgot = self.version;
             self.bytes -= oldest.map_or(0, |(_, calls)| calls.bytes());
         }
         changed
@@ -288,14 +246,13 @@ impl SessionCalls {
 
     fn add_call(
         &mut self,
-        version: u64,
         record: &Record,
         money: Option<CallMoney>,
         cache_break: Option<ObservedBreak>,
     ) {
         if self.calls.len() >= CALLS {
             let oldest = self.calls.pop_front();
-            self.call_bytes -= oldest.map_or(0, |(_, call)| call.bytes());
+            self.call_bytes -= oldest.map_or(0, |call| call.bytes());
         }
         let is_ours = record.action == RecordAction::Asked;
         let call = CallEntry {
@@ -320,7 +277,7 @@ impl SessionCalls {
             cache_break,
         };
         self.call_bytes += call.bytes();
-        self.calls.push_back((version, Arc::new(call)));
+        self.calls.push_back(Arc::new(call));
     }
 }
 
@@ -364,49 +321,5 @@ mod tests {
         assert_eq!(calls.len(), CALLS);
         assert!(table.bytes >= CALLS * (1_000 + size_of::<CallEntry>()));
         assert!(table.bytes < (CALLS + 1) * (1_000 + size_of::<CallEntry>()) + 10_000);
-    }
-    fn names(changed: &ChangedSessions) -> Vec<&str> {
-        let sessions = changed.sessions.iter();
-        sessions.map(|entry| entry.id.as_str()).collect()
-    }
-
-    #[test]
-    fn only_changed_sessions_and_calls_are_listed() {
-        let mut table = SessionTable::new();
-        for name in ["a", "b"] {
-            table.add_record(&record(name, "m"), None, None);
-        }
-        let all = table.changed_since(0);
-        assert!(all.is_whole && names(&all).len() == 2);
-        assert!(table.changed_since(all.version).sessions.is_empty());
-        table.add_record(&record("b", "m"), None, None);
-        let changed = table.changed_since(all.version);
-        assert_eq!((changed.is_whole, names(&changed)), (false, vec!["b"]));
-        assert_eq!(table.calls_since("b", 0).unwrap().calls.len(), 2);
-        let calls = table.calls_since("b", all.version).unwrap();
-        assert_eq!(calls.calls.len(), 1);
-        assert!(
-            table
-                .calls_since("b", calls.version)
-                .unwrap()
-                .calls
-                .is_empty()
-        );
-    }
-
-    #[test]
-    fn all_sessions_are_listed_after_one_was_forgotten_and_after_a_restart() {
-        let mut table = SessionTable::new();
-        table.add_record(&record("s", "m"), None, None);
-        let before = table.changed_since(0).version;
-        for at in 0..SESSIONS {
-            table.add_record(&record(&format!("s{at}"), "m"), None, None);
-        }
-        let changed = table.changed_since(before);
-        assert!(changed.is_whole && !names(&changed).contains(&"s"));
-        let mut restarted = SessionTable::new();
-        restarted.version += 1_000_000;
-        restarted.forgot = restarted.version;
-        assert!(restarted.changed_since(changed.version).is_whole);
     }
 }

@@ -19,6 +19,9 @@ pub(crate) struct SessionEntry {
     pub(crate) token: String,
     pub(crate) first_ms: u64,
     pub(crate) last_ms: u64,
+    /// How many calls of all sessions had ended with its last one.
+    #[serde(skip)]
+    pub(crate) ended: u64,
     pub(crate) calls: u64,
     pub(crate) edited: u64,
     /// Calls that failed, or passed because the proxy failed.

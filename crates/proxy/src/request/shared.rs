@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use bytes::Bytes;
-use http::{Method, StatusCode};
+use http::Method;
 use tokio::sync::Semaphore;
 use trimtab_engine::policy::{PRESETS, Policy};
 use trimtab_wire::catalogue::Catalogue;
@@ -14,6 +13,7 @@ use trimtab_wire::catalogue::Catalogue;
 use crate::access::{AccessState, StoreUse, TokenTable};
 use crate::config::{ProxyConfig, policies};
 use crate::conversation::store_state::StoreState;
+use crate::dashboard::SentFilms;
 use crate::history::CallHistory;
 use crate::models::ModelTable;
 use crate::models::learned::{self, LearnedModels};
@@ -22,7 +22,6 @@ use crate::records::record::{PendingRecord, ProxyReport, Recorder};
 use crate::resources::deadline;
 use crate::resources::memory_budget::MemoryBudget;
 use crate::resources::notices::{LimitWarnings, Notices};
-use crate::resources::shared_work::SharedWork;
 use crate::response_chains::ResponseChains;
 use crate::routing::route::RoutingTable;
 use crate::transport::connections::Connections;
@@ -35,17 +34,6 @@ const UNPACKED_AT_A_TIME: usize = 4;
 
 /// The checks of `trimtab doctor`, as JSON. They may block.
 pub(crate) type DoctorChecks = Box<dyn Fn() -> serde_json::Value + Send + Sync>;
-
-/// Data for the dashboard as JSON, or what is told instead.
-pub(crate) type ScreenData = Result<Bytes, (StatusCode, String)>;
-
-/// The work for open dashboards. It leaves the processors to requests.
-pub(crate) struct ScreenWork {
-    /// The permit to look for what is new.
-    pub(crate) news: Arc<Semaphore>,
-    /// Work on whole sessions, by its address.
-    pub(crate) long: SharedWork<ScreenData>,
-}
 
 /// The state that all requests share.
 pub(crate) struct SharedState {
@@ -77,8 +65,10 @@ pub(crate) struct SharedState {
     pub(crate) unpacking: Semaphore,
     /// The recent calls, for the dashboard.
     pub(crate) history: Arc<CallHistory>,
-    /// The work for open dashboards.
-    pub(crate) screens: ScreenWork,
+    /// The permit to work for an open dashboard: one at a time leaves the processors to requests.
+    pub(crate) screen_turns: Arc<Semaphore>,
+    /// The last answers to open dashboards.
+    pub(crate) sent_films: SentFilms,
     /// The checks for the dashboard.
     checks: OnceLock<DoctorChecks>,
     /// True once the proxy accepts no more connections.
@@ -119,10 +109,8 @@ impl SharedState {
             limit_warnings: LimitWarnings::default(),
             unpacking: Semaphore::new(UNPACKED_AT_A_TIME),
             history,
-            screens: ScreenWork {
-                news: Arc::new(Semaphore::new(1)),
-                long: SharedWork::new(),
-            },
+            screen_turns: Arc::new(Semaphore::new(1)),
+            sent_films: SentFilms::default(),
             checks: OnceLock::new(),
             is_stopping: AtomicBool::new(false),
             book: recorder,

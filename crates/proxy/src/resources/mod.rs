@@ -4,4 +4,3 @@ pub(crate) mod deadline;
 pub(crate) mod memory_budget;
 pub(crate) mod notices;
 pub(crate) mod reserved_buffer;
-pub(crate) mod shared_work;

@@ -286,8 +286,6 @@ impl RunningProxy {
         let time = self.shared.settings.get().config.limits.drain_time();
         // `/readyz` answers 503 from here on, so a load balancer sends nothing new while we drain.
         self.shared.is_stopping.store(true, Ordering::Relaxed);
-        // A live feed of the dashboard never ends by itself and would use up the whole drain time.
-        self.shared.history.close();
         self.stop.send_replace(StopSignal::Drain(time));
         if let Some(task) = self.task.take() {
             // An error means that the task panicked; in both cases it has ended.

@@ -8,7 +8,6 @@ mod compose;
 mod decisions;
 mod fork;
 mod renamed_tools;
-mod server_tools;
 mod use_marks;
 
 use std::sync::{Arc, Weak};
@@ -84,8 +83,6 @@ pub(crate) struct Branch {
     refs: RefSearch,
     /// The fingerprint and the size of the last tool definitions.
     tools: (Fingerprint, Measure),
-    /// The size of the tools of each MCP server.
-    server_tools: Vec<(String, Measure)>,
     /// The size of our tools, if they are offered.
     tools_measure: Measure,
     /// True if they were offered with a request of an agent.
@@ -155,7 +152,6 @@ impl Branch {
             message_map,
             refs: RefSearch::default(),
             tools: (0, Measure::default()),
-            server_tools: Vec::new(),
             tools_measure: Measure::default(),
             is_offered_from_start: false,
             pending_calls: pending,
@@ -298,18 +294,8 @@ impl Branch {
                 self.session.cache_is_cold();
             }
             self.tools = (fingerprint, Measure::of_tools(json));
-            self.server_tools = server_tools::measure(json);
         }
         self.session.set_tools(self.tools.1 + self.tools_measure);
-    }
-
-    /// The tokens of the tool definitions of each server.
-    pub(crate) fn server_tools(&self) -> Vec<(&str, u64)> {
-        let calibration = self.session.calibration();
-        let tools = self.server_tools.iter();
-        tools
-            .map(|(server, measure)| (server.as_str(), calibration.tokens(measure)))
-            .collect()
     }
 
     /// Its approximate memory in bytes. Texts count twice, for the log and for the window.

@@ -1,6 +1,5 @@
 // Shows the page that the address names.
 
-import { connect } from "./data.js";
 import { element, replace } from "./elements.js";
 import { doctorPage } from "./doctor.js";
 import { savingsPage } from "./savings.js";
@@ -40,5 +39,4 @@ addEventListener("hashchange", () => {
   show();
   main.focus();
 });
-connect();
 show();

@@ -59,16 +59,10 @@ export function drawAxis(view, pen) {
 }
 
 export function drawLines(view, pen) {
-  const { film, window, thresholds, other } = view.data;
+  const { film, window, thresholds } = view.data;
   pen.setLineDash([2, 3]);
   pen.strokeStyle = view.colours.soft;
   path(view, pen, film.columns.map((column) => column.whole + view.base));
-  if (other) {
-    pen.setLineDash([]);
-    pen.strokeStyle = view.colours.ink;
-    const shown = other.columns.slice(0, film.columns.length);
-    path(view, pen, shown.map((column) => column.tokens + view.base));
-  }
   // A condition at the window itself needs no line of its own.
   const levels = (thresholds ?? []).filter(({ tokens }) => tokens && tokens < view.top && tokens !== window)
     .map(({ text, tokens }) => ({ text: `${text}: ${short(tokens)}`, tokens, colour: view.colours.warn, dash: [5, 4] }));

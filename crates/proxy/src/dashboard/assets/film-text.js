@@ -119,8 +119,8 @@ export function largestMessages({ film }, number, open) {
 }
 
 /** What the band under the pointer is. */
-export function bandText({ message, count: joined, region, state, tokens, server }) {
-  if (server !== undefined) return `tool definitions of ${server}: ${count(tokens)} tokens`;
+export function bandText({ message, count: joined, region, state, tokens }) {
+  if (region === "tools") return `tool definitions: ${count(tokens)} tokens`;
   const many = `${plural(joined, "message")} from ${message + 1} on, `;
   const name = message === null ? "" : joined > 1 ? many : `message ${message + 1}, `;
   const how = state === "whole" || region === "ours" ? "" : `, ${STATES[state]}`;
@@ -131,12 +131,9 @@ export function legend(tools) {
   const entries = [["system", "instructions"], ["user", "user"], ["assistant", "assistant"], ["output", "outputs"],
     ["ours", "written by Trimtab"], ["cut", "cache break"], ["switch", "switch point"]];
   const list = entries.map(([kind, text]) => element("li", { class: kind }, element("i"), text));
-  const all = (tools ?? []).reduce((sum, [, tokens]) => sum + tokens, 0);
-  if (all > 0) {
-    const each = tools.map(([server, tokens]) => `${server} ${short(tokens)}`).join(", ");
-    const servers = tools.length > 1 ? ` (${each})` : "";
+  if (tools > 0) {
     list.splice(1, 0, element("li", { class: "tools" }, element("i"),
-      `tool definitions, ${short(all)} tokens in every call${servers}`));
+      `tool definitions, ${short(tools)} tokens in every call`));
   }
   list.push(element("li", {}, "paler: shown in part, or as a placeholder"));
   return element("ul", { class: "legend", "aria-label": "Legend" }, list);

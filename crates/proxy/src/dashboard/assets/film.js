@@ -34,9 +34,8 @@ export class FilmView {
     this.scheme.removeEventListener("change", this.redraw);
   }
 
-  /** Shows a film: `{ film, tools, window, thresholds, breaks, readBack, other }`. */
+  /** Shows a film: `{ film, tools, window, thresholds, breaks }`. */
   show(data) {
-    // A film grows in place, so its length is remembered.
     const wasLast = !this.data || this.selected >= this.last;
     this.data = data;
     this.last = data.film.columns.length - 1;
@@ -86,11 +85,8 @@ export class FilmView {
   bandAt(number, tokens) {
     const column = this.data.film.columns[number];
     if (!column || tokens > column.tokens + this.base) return null;
-    let end = 0;
-    for (const [server, size] of this.data.tools ?? []) {
-      end += size;
-      if (tokens < end) return { server, tokens: size };
-    }
+    let end = this.base;
+    if (tokens < end) return { region: "tools", tokens: end };
     for (const [message, count, region, state, size] of this.data.film.scenes[column.scene].bands) {
       end += size;
       if (tokens < end) return { message, count, region, state, tokens: size };
@@ -113,7 +109,7 @@ export class FilmView {
     pen.scale(scale, scale);
     pen.font = "12px system-ui, sans-serif";
     this.colours = colours();
-    this.base = (data.tools ?? []).reduce((sum, [, tokens]) => sum + tokens, 0);
+    this.base = data.tools;
     this.top = topOf(data, this.base);
     drawAxis(this, pen);
     this.drawBands(pen);
@@ -146,13 +142,10 @@ export class FilmView {
 
   /** Tool definitions stand in front of everything, in every call. */
   drawTools(pen, calls) {
-    let from = 0;
+    if (this.base === 0) return;
     pen.fillStyle = this.colours.tools;
-    for (const [, tokens] of this.data.tools ?? []) {
-      const [low, high] = [this.y(from), this.y(from + tokens)];
-      pen.fillRect(this.x(0), high, this.x(calls) - this.x(0), Math.max(0.2, low - high - 0.7));
-      from += tokens;
-    }
+    const [low, high] = [this.y(0), this.y(this.base)];
+    pen.fillRect(this.x(0), high, this.x(calls) - this.x(0), Math.max(0.2, low - high - 0.7));
   }
 
   drawScene(pen, bands, first, end) {
@@ -186,8 +179,8 @@ export class FilmView {
 }
 
 /** Room for the largest window, and for the limit if it is not far above. */
-function topOf({ film, window, other }, base) {
-  const columns = [...film.columns, ...(other?.columns ?? [])];
+function topOf({ film, window }, base) {
+  const { columns } = film;
   const largest = base + columns.reduce((most, column) => Math.max(most, column.tokens), 1);
   const limit = window && window < largest * 3 ? window : 0;
   return Math.max(largest, limit) * 1.08;

@@ -1,6 +1,6 @@
 // One message: its state, why it has it, what the model sees, and its original from the store.
 
-import { get, post } from "./data.js";
+import { get } from "./data.js";
 import { dialog, element, replace, tell } from "./elements.js";
 import { STATES } from "./film-text.js";
 import { bytes, count, plural } from "./figures.js";
@@ -31,7 +31,7 @@ export function marked(text, wanted) {
 }
 
 /** Opens a message; `wanted` is marked in its original. */
-export async function openMessage(id, at, wanted, changed) {
+export async function openMessage(id, at, wanted) {
   let found;
   try {
     found = await get("message", { id, at });
@@ -49,29 +49,11 @@ export async function openMessage(id, at, wanted, changed) {
       element("pre", { tabindex: 0, "aria-label": "What the model sees" }, detail.shown)));
   }
   const badge = element("span", { class: `badge ${entry.state}` }, STATES[entry.state]);
-  const box = dialog(`Message ${at + 1}: ${entry.role}`,
+  dialog(`Message ${at + 1}: ${entry.role}`,
     element("p", {}, badge, " ", whyText(entry, detail)),
-    element("div", { class: "row" }, pinButton(id, at, entry, () => {
-      box.close();
-      changed();
-    }), moreButton(id, at, detail, original, wanted)),
+    element("div", { class: "row" }, moreButton(id, at, detail, original, wanted)),
     element("div", { class: "panes" }, panes));
   original.querySelector("mark")?.scrollIntoView({ block: "center" });
-}
-
-function pinButton(id, at, entry, done) {
-  const isOff = entry.state === "hidden" && !entry.pinned;
-  const title = isOff ? "A hidden message cannot be pinned" : "A pinned message stays in the window as it is";
-  const told = entry.pinned ? "is no longer pinned." : "is pinned: it stays as it is.";
-  return element("button", { type: "button", disabled: isOff, title, onclick: async () => {
-    try {
-      await post("pin", { id, message: at, pinned: !entry.pinned });
-      tell(`Message ${at + 1} ${told}`, true);
-      done();
-    } catch (error) {
-      tell(error.message);
-    }
-  } }, entry.pinned ? "Unpin" : "Pin");
 }
 
 function pane(title, about, text) {

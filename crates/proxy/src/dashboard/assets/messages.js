@@ -10,13 +10,12 @@ const ROW = 36;
 const PAGE = 200;
 
 export class MessageList {
-  constructor(id, changed) {
+  constructor(id) {
     this.id = id;
-    this.changed = changed;
     this.pages = new Map();
     this.rows = new Map();
     this.total = 0;
-    this.shown = "";
+    this.decisions = null;
     this.found = null;
     this.wanted = "";
     this.inner = element("div", { class: "inner" });
@@ -38,10 +37,10 @@ export class MessageList {
 
   update(data) {
     // Without a new decision, only what stood at the end can be shown differently.
-    const shown = data.shown.join();
-    const from = shown === this.shown ? Math.max(0, this.total - 1) : 0;
-    if (shown !== this.shown || data.messages !== this.total) this.forget(from);
-    this.shown = shown;
+    const { decisions } = data;
+    const from = decisions === this.decisions ? Math.max(0, this.total - 1) : 0;
+    if (decisions !== this.decisions || data.messages !== this.total) this.forget(from);
+    this.decisions = decisions;
     this.total = data.messages;
     replace(this.own, ownTexts(data.own_texts));
     this.draw();
@@ -58,7 +57,7 @@ export class MessageList {
   }
 
   open(at) {
-    return openMessage(this.id, at, this.wanted, this.changed);
+    return openMessage(this.id, at, this.wanted);
   }
 
   async search(text) {
@@ -140,7 +139,7 @@ export class MessageList {
       element("span", {}, element("i", { class: `swatch ${message.region}` }),
         element("span", { class: "name" }, REGIONS[message.region])),
       element("span", { class: "who" },
-        element("span", { class: `badge ${message.state}` }, message.pinned ? "pinned" : STATES[message.state])),
+        element("span", { class: `badge ${message.state}` }, STATES[message.state])),
       element("span", { class: "text" }, message.tool && message.region === "output" ? `${message.tool}: ` : "",
         match ? marked(match.text, this.wanted) : message.text),
       element("span", { class: "number soft" }, tokens),

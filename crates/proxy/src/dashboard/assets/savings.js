@@ -1,23 +1,19 @@
 // The page Savings: what was saved, net of what it cost.
 
-import { calmly, listen } from "./data.js";
+import { get, watch } from "./data.js";
 import { element, empty, problem, replace, table, tile, tiles } from "./elements.js";
 import { cents, count, money, percent, plural, sessionName, short } from "./figures.js";
-import { sessionList } from "./news.js";
 
 /** The chart shows so many sessions at most: the worst, the best, and some between. */
 const MOST_BARS = 120;
 
 export function savingsPage(place) {
-  async function load() {
-    try {
-      draw(place, await sessionList());
-    } catch (error) {
-      problem(place, "The savings cannot be loaded", error);
-    }
-  }
-  load();
-  return listen(calmly(load));
+  let shown = null;
+  return watch(async () => {
+    const list = await get("sessions");
+    if (list !== shown) draw(place, list);
+    shown = list;
+  }, (error) => problem(place, "The savings cannot be loaded", error));
 }
 
 function draw(place, { sessions, overview: { savings: total, compared, holdout } }) {

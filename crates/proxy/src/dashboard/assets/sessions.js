@@ -1,26 +1,17 @@
-// The page Sessions: a live list.
+// The page Sessions: a list that follows the calls.
 
-import { calmly, listen, serverNow } from "./data.js";
+import { get, serverNow, watch } from "./data.js";
 import { element, empty, problem, replace, table, tile, tiles } from "./elements.js";
 import { ago, bytes, cents, count, percent, plural, sessionName, short, unbounded } from "./figures.js";
-import { sessionList } from "./news.js";
 
 export function sessionsPage(place) {
-  const refresh = calmly(load);
-  async function load() {
-    try {
-      draw(place, await sessionList());
-    } catch (error) {
-      problem(place, "The list cannot be loaded", error);
-    }
-  }
-  load();
-  const stop = listen(refresh);
-  const timer = setInterval(refresh, 15_000);
-  return () => {
-    stop();
-    clearInterval(timer);
-  };
+  let older = [];
+  const earlier = get("older").then((found) => { older = found.sessions; }, () => {});
+  return watch(async () => {
+    const [list] = await Promise.all([get("sessions"), earlier]);
+    const known = new Set(list.sessions.map((entry) => entry.id));
+    draw(place, { ...list, older: older.filter((entry) => !known.has(entry.id)) });
+  }, (error) => problem(place, "The list cannot be loaded", error));
 }
 
 function draw(place, { sessions, older, overview }) {
