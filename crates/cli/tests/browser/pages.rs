@@ -25,8 +25,6 @@ async fn every_page_shows_the_session_that_was_played() {
     browser.wait_for_text("No session is held out");
     browser.click("Store");
     browser.wait_for_text("Largest outputs");
-    browser.click("Remove them now");
-    browser.wait_for_text("There is nothing to remove now");
     browser.click("Doctor");
     browser.wait_for_text("This proxy");
     assert!(browser.complaints.is_empty(), "{:?}", browser.complaints);

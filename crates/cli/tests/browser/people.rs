@@ -10,7 +10,7 @@ async fn pages(demo: &PlayedDemo) -> [(String, &'static str); 5] {
     let page = |name: &str| format!("{}/dashboard#/{name}", demo.url);
     [
         (page("sessions"), "trimtab-demo"),
-        (demo.session_page().await, "as it was"),
+        (demo.session_page().await, "Largest:"),
         (page("savings"), "Net money saved"),
         (page("store"), "Largest outputs"),
         (page("doctor"), "This proxy"),
