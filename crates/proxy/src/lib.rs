@@ -28,7 +28,7 @@ pub use access::{NewToken, TlsProblem};
 pub use config::{
     AuditSettings, BadSetting, ModelRule, NamedToken, PORT, ProxyConfig, ProxyConfigError,
     ProxyLimits, ProxyMode, Secret, StoreRetention, SummariserConfig, SummaryMode, TenancySettings,
-    TenantQuotas, TenantRule, TlsFiles, TokenRole, UpstreamConfig,
+    TenantQuotas, TlsFiles, TokenRole, UpstreamConfig,
 };
 pub use conversation::store_state::StoreOpening;
 pub use records::plan_note::PlanNote;

@@ -34,7 +34,6 @@ pub const PROXY_KEYS: &[SettingKey] = &[
     SettingKey::new("proxy.tls", SettingKind::Table, "files for TLS on incoming connections: certificate, key"),
     SettingKey::new("proxy.audit", SettingKind::Table, "the audit log: file"),
     SettingKey::new("proxy.quotas", SettingKind::Table, "limits per tenant: requests_per_minute, input_bytes_per_minute, concurrent_requests, store_bytes; 0 for no limit"),
-    SettingKey::new("proxy.tenants", SettingKind::Table, "what differs for single tenants: a list of tenant, and optionally max_age_days, store_bytes"),
     SettingKey::new("proxy.mode", SettingKind::Choice(&["on", "observe", "bypass"]), "manage windows, only report what would be done, or pass everything through"),
     SettingKey::new("proxy.preset", SettingKind::Text, "the preset or policy of the proxy, if it differs from the one above").in_project(InProject::Allowed),
     SettingKey::new("proxy.policies", SettingKind::Table, "named policies, each a preset with changes").in_project(InProject::Policies),

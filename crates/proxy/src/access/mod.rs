@@ -17,7 +17,6 @@ mod stream;
 mod tenant;
 mod tls;
 mod token;
-mod wrong_tokens;
 
 use http::request::Parts;
 
@@ -26,7 +25,7 @@ pub(crate) use rate_limit::CountedRequest;
 pub(crate) use refusal::AccessRefusal;
 pub(crate) use store_quota::{SESSIONS, StoreUse, retention_request};
 pub(crate) use tenant::{PresentedIdentity, Tenant, TenantKeys};
-pub(crate) use tls::{InboundTls, accept_tls, follow_files, unusable_files_notice};
+pub(crate) use tls::{InboundTls, accept_tls, unusable_files_notice};
 pub(crate) use token::TokenTable;
 
 pub use new_token::NewToken;
@@ -35,13 +34,11 @@ pub use tls::TlsProblem;
 use crate::config::{ProxyConfig, TokenRole};
 use crate::routing::own_endpoint::OwnEndpoint;
 use rate_limit::TenantRates;
-use token::{AdmittedToken, CarriedToken};
-use wrong_tokens::WrongTokens;
+use token::AdmittedToken;
 
-/// The state of access control: wrong tokens and the use of quotas.
+/// The state of access control: the use of quotas.
 #[derive(Default)]
 pub(crate) struct AccessState {
-    wrong_tokens: WrongTokens,
     rates: TenantRates,
 }
 
@@ -94,7 +91,7 @@ pub(crate) struct AccessCheck<'a> {
 
 impl AccessCheck<'_> {
     /// Admits or refuses a request. Its token is removed from the headers.
-    pub(crate) async fn admit(
+    pub(crate) fn admit(
         &self,
         parts: &mut Parts,
         body_bytes: Option<u64>,
@@ -106,7 +103,7 @@ impl AccessCheck<'_> {
             &parts.headers,
         )?;
         let endpoint = OwnEndpoint::of_path(parts.uri.path());
-        let token = self.token(parts, endpoint).await?;
+        let token = self.token(parts, endpoint)?;
         // No token at this point means that none is set: then there are no roles.
         let is_admin = token.as_ref().is_none_or(|it| it.role == TokenRole::Admin);
         let needs_admin = matches!(
@@ -150,33 +147,27 @@ impl AccessCheck<'_> {
     }
 
     /// The token of a request. It is required if any is set.
-    async fn token(
+    fn token(
         &self,
         parts: &mut Parts,
         endpoint: Option<OwnEndpoint>,
     ) -> Result<Option<AdmittedToken>, AccessRefusal> {
         let tokens = self.tokens;
         let carried = tokens.carried(&parts.headers, endpoint.is_some());
-        if let CarriedToken::Right(token, header) = carried {
+        if let Some((token, header)) = carried {
             // The token is ours: an upstream must never see it.
             parts.headers.remove(header);
             return Ok(Some(token));
         }
         // A page cannot know a token, so only requests without a valid one are checked for their
-        // origin. The check comes before the answer to a wrong token, which may wait.
+        // origin.
         let host = host_check::host(&parts.uri, &parts.headers).unwrap_or_default();
         let called = (self.connection.scheme(), host);
         origin_check::check(self.config, called, &parts.headers)?;
         if !tokens.is_required() || endpoint == Some(OwnEndpoint::Health) {
             return Ok(None);
         }
-        Err(match carried {
-            CarriedToken::Wrong => {
-                let peer = self.connection.peer.ip();
-                self.state.wrong_tokens.answer(peer).await
-            }
-            _ => AccessRefusal::token(),
-        })
+        Err(AccessRefusal::token())
     }
 
     /// The tenant of a request: its named token; else, behind an access token, our own user of this

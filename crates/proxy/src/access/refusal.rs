@@ -61,16 +61,6 @@ impl AccessRefusal {
         Self::new(StatusCode::FORBIDDEN, "user", why.to_owned())
     }
 
-    /// The address has sent too many wrong tokens.
-    pub(super) fn too_many_wrong_tokens() -> Self {
-        let retry_after = Some(Duration::from_secs(1));
-        let why = "too many requests with wrong tokens come from this address";
-        Self {
-            retry_after,
-            ..Self::new(StatusCode::TOO_MANY_REQUESTS, "token", why.to_owned())
-        }
-    }
-
     /// One of our request headers has an impossible value.
     pub(crate) fn header(message: String) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "header", message)

@@ -1,4 +1,4 @@
-//! How many bytes of the store each tenant uses, and how long its sessions are kept. Adding the
+//! How many bytes of the store each tenant uses, and how long sessions are kept. Adding the
 //! bytes up reads the list of all sessions, so the totals are reused for a while.
 
 use std::collections::HashMap;
@@ -90,12 +90,8 @@ fn added_up(store: &dyn Store) -> Option<HashMap<String, u64>> {
 
 /// The removal of what the settings do not want kept.
 pub(crate) fn retention_request(config: &ProxyConfig) -> CollectOptions {
-    let by_tenant = config
-        .tenant_ages()
-        .map(|(tenant, age)| (format!("{SESSIONS}{tenant}/"), age));
     CollectOptions {
         older_than: config.retention.max_age(),
-        older_than_by_prefix: by_tenant.collect(),
         doubts_clock: true,
         max_bytes: config.retention.max_bytes(),
         ..CollectOptions::default()

@@ -1,12 +1,12 @@
 //! TLS on incoming connections.
 //!
-//! Certificate and key are read again when their files change and on a reload. Files that
-//! cannot be used leave the old ones in force.
+//! Certificate and key are read again on a reload (`SIGHUP`). Files that cannot be used leave the old
+//! ones in force.
 
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
@@ -17,10 +17,7 @@ use tokio_rustls::rustls::{self, ServerConfig};
 
 use super::stream::InboundStream;
 use crate::config::TlsFiles;
-use crate::resources::notices::Notices;
 
-/// The interval at which the files are checked for changes.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The largest accepted certificate or key file.
 const LARGEST_FILE: u64 = 1 << 20;
 /// The protocols that are offered to clients, the preferred one first.
@@ -48,16 +45,7 @@ impl TlsFiles {
 
 /// Certificate and key as they were last read; none for plain HTTP.
 #[derive(Default)]
-pub(crate) struct InboundTls(RwLock<Option<LoadedTls>>);
-
-struct LoadedTls {
-    acceptor: TlsAcceptor,
-    files: TlsFiles,
-    changed: FileTimes,
-}
-
-/// The modification times of both files.
-type FileTimes = [Option<SystemTime>; 2];
+pub(crate) struct InboundTls(RwLock<Option<TlsAcceptor>>);
 
 impl InboundTls {
     /// Reads the files that the settings name.
@@ -69,76 +57,21 @@ impl InboundTls {
 
     /// Reads the given files. If they are invalid, the old ones stay in force.
     pub(crate) fn read(&self, files: Option<&TlsFiles>) -> Result<(), TlsProblem> {
-        let loaded = match files {
-            Some(files) => Some(LoadedTls {
-                // The times are read before the files. A change in between is then seen as one more
-                // change; the other way round it would be missed.
-                changed: changed(files),
-                acceptor: TlsAcceptor::from(load(files)?),
-                files: files.clone(),
-            }),
-            None => None,
-        };
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = loaded;
+        let acceptor = files.map(load).transpose()?.map(TlsAcceptor::from);
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = acceptor;
         Ok(())
     }
 
     /// The TLS acceptor for new connections.
     pub(crate) fn acceptor(&self) -> Option<TlsAcceptor> {
-        let loaded = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        loaded.as_ref().map(|loaded| loaded.acceptor.clone())
-    }
-
-    /// The files in force, and their modification times when they were read.
-    fn files(&self) -> Option<(TlsFiles, FileTimes)> {
-        let loaded = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let loaded = loaded.as_ref()?;
-        Some((loaded.files.clone(), loaded.changed))
-    }
-}
-
-/// Reloads the files of `tls` when they change, until `tls` is dropped elsewhere.
-pub(crate) async fn follow_files(tls: Arc<InboundTls>, notices: Notices) {
-    let tls = Arc::downgrade(&tls);
-    // The times of the last check, and those of the last files that could not be used.
-    let mut seen = FileTimes::default();
-    let mut failed = FileTimes::default();
-    loop {
-        tokio::time::sleep(LOOK_EVERY).await;
-        let Some(tls) = tls.upgrade() else { return };
-        let Some((files, in_force)) = tls.files() else {
-            continue;
-        };
-        let looking = tokio::task::spawn_blocking(move || {
-            let now = changed(&files);
-            // The two files are replaced one after the other, so wait until they have not changed
-            // between two looks. Files that failed are reported once, and tried when they change.
-            let is_due = now != in_force && now == seen && now != failed;
-            (now, is_due.then(|| tls.read(Some(&files))))
-        });
-        let Ok((now, read)) = looking.await else {
-            continue;
-        };
-        seen = now;
-        match read {
-            Some(Ok(())) => notices.info("certificate and key were read again"),
-            Some(Err(problem)) => {
-                failed = now;
-                notices.error(&unusable_files_notice(&problem));
-            }
-            None => {}
-        }
+        let acceptor = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        acceptor.clone()
     }
 }
 
 /// The notice about invalid files.
 pub(crate) fn unusable_files_notice(problem: &TlsProblem) -> String {
     format!("the old certificate stays in force: {problem}")
-}
-
-fn changed(files: &TlsFiles) -> FileTimes {
-    let time = |path: &Path| std::fs::metadata(path).and_then(|found| found.modified());
-    [&files.certificate, &files.key].map(|path| time(path).ok())
 }
 
 fn load(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsProblem> {

@@ -5,9 +5,12 @@ use std::collections::BTreeSet;
 use http::HeaderName;
 
 use super::check::SettingProblems;
-use super::token_strength::{LEAST_BITS, is_strong};
 use super::{NamedToken, ProxyConfig, Secret};
 
+/// The least characters of a token: 128 random bits have as many in base64.
+const LEAST_CHARACTERS: usize = 22;
+/// The least different characters of a token, so that no repetition passes.
+const LEAST_DISTINCT: usize = 8;
 /// The hint about new tokens.
 const MAKE_ONE: &str = "hint: `trimtab config token` makes one";
 
@@ -72,8 +75,10 @@ fn named_token(problems: &mut SettingProblems, setting: &str, token: &NamedToken
 }
 
 fn strength(problems: &mut SettingProblems, setting: &str, token: &Secret) {
-    if !is_strong(token.reveal()) {
-        let allowed = format!("a random text of at least {LEAST_BITS} bits\n{MAKE_ONE}");
+    let characters = token.reveal().chars();
+    let distinct: BTreeSet<char> = characters.clone().collect();
+    if characters.count() < LEAST_CHARACTERS || distinct.len() < LEAST_DISTINCT {
+        let allowed = format!("a random text of at least 128 bits\n{MAKE_ONE}");
         problems.add(setting, &"***", &allowed);
     }
 }

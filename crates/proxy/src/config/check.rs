@@ -7,7 +7,7 @@ use http::Uri;
 use trimtab::redact::redact_address;
 use trimtab_engine::policy::BadSetting;
 
-use super::{ModelRule, ProxyConfig, UpstreamConfig, access_check, tenant_rule};
+use super::{ModelRule, ProxyConfig, UpstreamConfig, access_check};
 use crate::config::policies::{self, Policies};
 
 /// All problems of the settings.
@@ -42,7 +42,6 @@ pub(super) fn check(config: &ProxyConfig) -> Vec<BadSetting> {
     for range in config.retention.ranges() {
         problems.range("retention", range);
     }
-    tenant_rule::check(&mut problems, &config.tenants);
     problems.found
 }
 

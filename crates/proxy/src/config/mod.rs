@@ -10,8 +10,6 @@ mod limits;
 pub(crate) mod policies;
 mod retention;
 mod secret;
-mod tenant_rule;
-mod token_strength;
 mod upstream;
 
 use std::collections::BTreeMap;
@@ -25,7 +23,6 @@ pub use access::{AuditSettings, NamedToken, TenancySettings, TenantQuotas, TlsFi
 pub use limits::ProxyLimits;
 pub use retention::StoreRetention;
 pub use secret::Secret;
-pub use tenant_rule::TenantRule;
 pub use trimtab_engine::policy::BadSetting;
 pub(crate) use upstream::address;
 pub use upstream::{ModelRule, SummariserConfig, UpstreamConfig};
@@ -97,8 +94,6 @@ pub struct ProxyConfig {
     pub audit: AuditSettings,
     /// The quotas of a tenant.
     pub quotas: TenantQuotas,
-    /// What differs for single tenants.
-    pub tenants: Vec<TenantRule>,
     /// The mode for requests that call a model.
     pub mode: ProxyMode,
     /// The preset, or a policy of `policies`, that decides what goes into the window.
@@ -135,7 +130,6 @@ impl Default for ProxyConfig {
             tls: None,
             audit: AuditSettings::default(),
             quotas: TenantQuotas::default(),
-            tenants: Vec::new(),
             mode: ProxyMode::On,
             preset: "steady".to_owned(),
             policies: BTreeMap::new(),
@@ -201,7 +195,6 @@ impl ProxyConfig {
         self.tokens.clear();
         self.tls = None;
         self.quotas = TenantQuotas::default();
-        self.tenants.clear();
     }
 
     /// Validates the settings. The error lists all problems.

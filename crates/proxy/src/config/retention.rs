@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 /// The longest age: a hundred years.
-pub(super) const MOST_DAYS: u64 = 36_500;
+const MOST_DAYS: u64 = 36_500;
 /// The largest size: a pebibyte.
-pub(super) const MOST_BYTES: u64 = 1 << 50;
+const MOST_BYTES: u64 = 1 << 50;
 
 /// The retention of sessions in the store. Sessions in use are always kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +50,6 @@ impl StoreRetention {
 }
 
 /// An age in days; none if it is 0, which keeps all.
-pub(super) fn age_of_days(days: u64) -> Option<Duration> {
+fn age_of_days(days: u64) -> Option<Duration> {
     (days > 0).then(|| Duration::from_hours(24 * days))
 }

@@ -1,9 +1,8 @@
 //! A session as a film strip, with everything that the picture shows.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
-use hashlink::LruCache;
 use serde::Serialize;
 use serde_json::{Value, json};
 use trimtab::film::{Film, FilmOptions, LogFilm};
@@ -22,34 +21,6 @@ use crate::history::{CallEntry, SessionEntry};
 
 /// How many texts of ours are given with a film; more are not looked at.
 const MOST_OWN_TEXTS: usize = 100;
-/// How many sessions keep their last answer.
-const SENT: usize = 4;
-
-/// The last answers about some sessions. Pages ask every two seconds, and mostly nothing has
-/// changed since, or another page has asked for the same.
-pub(crate) struct SentFilms(Mutex<LruCache<String, (FilmVersion, Bytes)>>);
-
-/// What an answer depends on: the messages, the entries of the journal, and the calls.
-type FilmVersion = (usize, usize, u64);
-
-impl Default for SentFilms {
-    fn default() -> Self {
-        Self(Mutex::new(LruCache::new(SENT)))
-    }
-}
-
-impl SentFilms {
-    fn find(&self, id: &str, version: FilmVersion) -> Option<Bytes> {
-        let mut sent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (known, answer) = sent.get(id)?;
-        (*known == version).then(|| answer.clone())
-    }
-
-    fn keep(&self, id: &str, version: FilmVersion, answer: Bytes) {
-        let mut sent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        sent.insert(id.to_owned(), (version, answer));
-    }
-}
 
 /// A session at a moment. It is taken while requests of the session wait, so it only shares.
 struct SessionSnapshot {

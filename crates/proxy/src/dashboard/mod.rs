@@ -24,8 +24,6 @@ use crate::resources::deadline;
 use crate::routing::own_endpoint::DASHBOARD;
 use crate::transport::body::ProxyBody;
 
-pub(crate) use film_data::SentFilms;
-
 /// What browsers are told about every answer: to run and load nothing that is not from here, and
 /// to keep nothing.
 const PAGE_HEADERS: [(&str, &str); 6] = [

@@ -5,6 +5,7 @@
 //! waits for it; if the channel is full, a note is lost.
 
 mod cache_break;
+mod sent_films;
 mod sent_print;
 mod session_calls;
 mod session_entry;
@@ -20,6 +21,7 @@ use crate::records::metrics::Metrics;
 use crate::records::record::{Record, RecordAction};
 use crate::records::savings::{CallMoney, Savings, SavingsTotal};
 
+pub(crate) use sent_films::SentFilms;
 use sent_print::SentPrint;
 use session_calls::SessionTable;
 pub(crate) use session_entry::{CallEntry, SessionEntry};

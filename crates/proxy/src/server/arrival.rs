@@ -78,9 +78,7 @@ impl ArrivedRequest {
     }
 
     /// Runs access control. Returns the admitted request, or the answer that refuses it.
-    pub(crate) async fn authenticate(
-        mut self,
-    ) -> Result<AdmittedRequest, Box<Response<ProxyBody>>> {
+    pub(crate) fn authenticate(mut self) -> Result<AdmittedRequest, Box<Response<ProxyBody>>> {
         // Taken out before the checks, because hyper keeps the connection of an upgrade among the
         // extensions, and these are dropped with `parts`.
         let websocket = websocket::requested_upgrade(&mut self.parts);
@@ -95,7 +93,7 @@ impl ArrivedRequest {
         };
         // A body without a length is charged to its quota later, when it has been counted.
         let bytes = self.incoming.size_hint().exact();
-        let (tenant, refusal) = match check.admit(&mut self.parts, bytes).await {
+        let (tenant, refusal) = match check.admit(&mut self.parts, bytes) {
             Ok(caller) => {
                 self.note.counted = caller.counted;
                 let record = &mut self.note.record;

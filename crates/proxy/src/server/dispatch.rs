@@ -28,7 +28,7 @@ pub(crate) async fn handle(
         context,
         body,
         websocket,
-    } = match arrival.authenticate().await {
+    } = match arrival.authenticate() {
         Ok(admitted) => admitted,
         Err(refusal) => return Ok(*refusal),
     };

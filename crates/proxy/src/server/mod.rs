@@ -25,7 +25,7 @@ use trimtab_store::Store;
 use trimtab_wire::catalogue::Catalogue;
 
 use self::connection_acceptor::{ConnectionAcceptor, StopSignal};
-use crate::access::{self, InboundTls, TlsProblem, follow_files};
+use crate::access::{self, InboundTls, TlsProblem};
 use crate::config::{ProxyConfig, ProxyConfigError};
 use crate::conversation::store_state::{OpenStore, StoreOpening, StoreState};
 use crate::history::CallHistory;
@@ -205,7 +205,6 @@ impl Proxy {
             address,
         };
         let task = tokio::spawn(acceptor.run(listener));
-        tokio::spawn(follow_files(Arc::clone(&tls), notices.clone()));
         Ok(RunningProxy {
             address,
             shared,

@@ -1,15 +1,14 @@
-//! Sessions of a tenant are kept as long and as far as its rule says, and erased on demand.
+//! Sessions of one tenant are removed and erased on demand.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use trimtab_cli::proxy::http::HttpAnswer;
 use trimtab_testkit::servers::{ObjectServer, PostgresServer};
 
 use super::{DIALECT, SharedPlace, grow, new_conversation, serve, shared_place, upstream};
-use crate::access::{get, text, write_settings};
-use crate::run::{PATIENCE, Served, finished, texts};
+use crate::access::{get, text};
+use crate::run::{Served, finished, texts};
 use crate::talk::{path, post};
 
 /// Sends a conversation with large outputs under a key.
@@ -49,52 +48,6 @@ fn sql(place: &SharedPlace, statement: &str) -> String {
     let name = place.database.rsplit('/').next().unwrap();
     let server = PostgresServer::shared().unwrap();
     server.sql(name, statement).unwrap()
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn rule_of_a_tenant_sets_its_age_and_its_quota() {
-    let Some(place) = shared_place() else { return };
-    let provider = upstream().await;
-    let served = serve(&provider, &place);
-    let short = new_tenant(&served, &place, "short", 1).await;
-    let usual = new_tenant(&served, &place, "usual", 2).await;
-    let forever = new_tenant(&served, &place, "forever", 3).await;
-    drop(served);
-    let age = |tenant: &str, days: u64| {
-        let millis = days * 24 * 60 * 60 * 1000;
-        let update = format!(
-            "UPDATE trimtab.sessions SET used = used - {millis}, leased_until = 0
-             WHERE convert_from(name, 'UTF8') LIKE 'proxy/{tenant}/%'"
-        );
-        sql(&place, &update);
-    };
-    age(&short, 8);
-    age(&usual, 8);
-    age(&forever, 1_000);
-    let folder = tempfile::tempdir().unwrap();
-    let rules = format!(
-        "[[proxy.tenants]]\ntenant = \"{short}\"\nmax_age_days = 7\n\
-         [[proxy.tenants]]\ntenant = \"{usual}\"\nstore_bytes = 1000\n\
-         [[proxy.tenants]]\ntenant = \"{forever}\"\nmax_age_days = 0\n"
-    );
-    write_settings(folder.path(), &rules);
-    let url = provider.url();
-    let stores = ["--store", &place.database, "--blobs", &place.blobs];
-    let args = [&["--upstream", &url][..], &stores].concat();
-    let served = Served::start_in(folder, &args);
-    served.wait_for("retention: removed");
-    assert_eq!(tenants(&place), BTreeSet::from([usual, forever]));
-    let until = Instant::now() + PATIENCE;
-    loop {
-        let reason = converse(&served, "usual", 2).await;
-        if reason.header("x-trimtab-reason") == "quota" {
-            break;
-        }
-        assert!(Instant::now() < until, "the quota of the tenant applies");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    let other = converse(&served, "forever", 3).await;
-    assert_ne!(other.header("x-trimtab-reason"), "quota");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -204,7 +204,7 @@ impl PlanningJob {
 
     /// True if the tenant has used up its store quota.
     fn is_over_quota(&self) -> bool {
-        let most = self.settings.config.store_quota(self.tenant.as_str());
+        let most = self.settings.config.quotas.store_bytes;
         let store = self.opened.store.as_ref();
         // A store that does not say how much it holds cannot be written either, most likely.
         most > 0
