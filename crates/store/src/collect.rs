@@ -1,4 +1,4 @@
-//! Decides what to remove from a store: by age, by reachability, by size.
+//! Decides which sessions to remove from a store: by age and by size.
 //!
 //! The decision works on a snapshot of the store, so that all backends share it.
 
@@ -17,10 +17,6 @@ pub struct CollectOptions {
     /// Other ages for the sessions whose names start with a prefix; none removes none of them. The
     /// first prefix that fits applies.
     pub older_than_by_prefix: Vec<(String, Option<Duration>)>,
-    /// Remove unreachable outputs. Lists, for each session, the refs that it can still name. An
-    /// output is removed only if its session and all child sessions are listed and none of them
-    /// names it.
-    pub reachable: Option<BTreeMap<SessionId, BTreeSet<String>>>,
     /// Count no age from before the clock jumped, as the collections with this setting see it. A
     /// store with a clock of its own ignores this.
     pub doubts_clock: bool,
@@ -42,7 +38,6 @@ impl Default for CollectOptions {
             sessions: BTreeSet::new(),
             older_than: None,
             older_than_by_prefix: Vec::new(),
-            reachable: None,
             doubts_clock: false,
             max_bytes: None,
             live_within: Duration::from_hours(1),
@@ -103,23 +98,14 @@ pub(crate) struct SnapshotSession {
     pub leased: bool,
     /// Stored bytes of its log and journal.
     pub stream_bytes: u64,
-    pub outputs: Vec<SnapshotOutput>,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct SnapshotOutput {
-    pub id: String,
-    /// The output and its text projection.
-    pub blobs: Vec<u64>,
+    /// The blobs of each output: its bytes and its text projection.
+    pub outputs: Vec<Vec<u64>>,
 }
 
 /// The data to remove.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RemovalPlan {
-    /// Whole sessions.
     pub sessions: Vec<SessionId>,
-    /// Single outputs of remaining sessions.
-    pub outputs: Vec<(SessionId, String)>,
     pub report: CollectReport,
 }
 
@@ -137,7 +123,7 @@ impl RemovalPlan {
             .filter(|session| stays(&session.id))
         {
             // This ignores that other sessions may share a blob. The figures are then estimates.
-            let blobs = session.outputs.iter().flat_map(|output| &output.blobs);
+            let blobs = session.outputs.iter().flatten();
             let sizes = blobs.filter_map(|blob| snapshot.blobs.get(blob));
             let size = session.stream_bytes + sizes.sum::<u64>();
             let report = &mut self.report;
@@ -154,9 +140,6 @@ pub(crate) fn decide(snapshot: &StoreSnapshot, request: &CollectOptions, now: u6
     // The order matters: everything removed by an earlier rule counts towards the size limit.
     planner.named(&request.sessions);
     planner.old_sessions(request, now);
-    if let Some(reachable) = &request.reachable {
-        planner.unreachable(reachable);
-    }
     if let Some(max) = request.max_bytes {
         planner.down_to(max, now.saturating_sub(millis(request.live_within)));
     }
@@ -185,7 +168,7 @@ impl<'a> RemovalPlanner<'a> {
             .sessions
             .iter()
             .flat_map(|session| &session.outputs);
-        for blob in outputs.flat_map(|output| &output.blobs) {
+        for blob in outputs.flatten() {
             *holders.entry(*blob).or_default() += 1;
         }
         let streams: u64 = snapshot
@@ -262,44 +245,18 @@ impl<'a> RemovalPlanner<'a> {
         }
     }
 
-    fn unreachable(&mut self, reachable: &BTreeMap<SessionId, BTreeSet<String>>) {
-        for (_, session) in self.oldest_first() {
-            let below = below(&self.snapshot.sessions, &session.id);
-            // If any child is not listed, its refs are unknown, and nothing of this session may be
-            // removed.
-            let named: Option<Vec<_>> = below.iter().map(|id| reachable.get(id)).collect();
-            let Some(named) = named else { continue };
-            for output in &session.outputs {
-                if !named.iter().any(|ids| ids.contains(&output.id)) {
-                    self.remove_output(output);
-                    let gone = (session.id.clone(), output.id.clone());
-                    self.removal.outputs.push(gone);
-                }
-            }
-        }
-    }
-
     fn remove_session(&mut self, session: &SnapshotSession) {
-        // Outputs of this session that were already chosen must not be counted twice.
-        let already: BTreeSet<String> = self
-            .removal
-            .outputs
-            .extract_if(.., |(id, _)| *id == session.id)
-            .map(|(_, id)| id)
-            .collect();
         for output in &session.outputs {
-            if !already.contains(&output.id) {
-                self.remove_output(output);
-            }
+            self.remove_output(output);
         }
         self.free(session.stream_bytes);
         self.removal.sessions.push(session.id.clone());
         self.removal.report.sessions.push(session.id.clone());
     }
 
-    fn remove_output(&mut self, output: &SnapshotOutput) {
+    fn remove_output(&mut self, blobs: &[u64]) {
         self.removal.report.outputs += 1;
-        for blob in &output.blobs {
+        for blob in blobs {
             let holders = self.holders.entry(*blob).or_default();
             *holders = holders.saturating_sub(1);
             // Only the last holder of a blob frees its bytes.
@@ -351,22 +308,6 @@ fn leased(sessions: &[SnapshotSession]) -> BTreeSet<&SessionId> {
         }
     }
     found
-}
-
-/// A session and all its descendants.
-fn below<'a>(sessions: &'a [SnapshotSession], top: &'a SessionId) -> BTreeSet<&'a SessionId> {
-    let mut found = BTreeSet::from([top]);
-    loop {
-        let children = sessions.iter().filter(|session| {
-            let parent = session.parent.as_ref();
-            parent.is_some_and(|parent| found.contains(parent)) && !found.contains(&session.id)
-        });
-        let children: Vec<_> = children.map(|session| &session.id).collect();
-        if children.is_empty() {
-            return found;
-        }
-        found.extend(children);
-    }
 }
 
 #[cfg(test)]

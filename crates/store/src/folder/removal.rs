@@ -102,24 +102,6 @@ impl FolderStore {
         })
     }
 
-    /// Removes single outputs; their blobs become garbage.
-    pub(super) fn remove_outputs(&self, outputs: &[(SessionId, String)]) -> Result<()> {
-        let removed = self.in_steps(outputs, |db, outputs| {
-            let mut spills = Vec::new();
-            for (session, id) in outputs {
-                if let Some(session) = rows::session(db, session)? {
-                    spills.extend(remove_output(db, session.row, id)?);
-                }
-            }
-            meta::note_removal(db)?;
-            Ok(spills)
-        });
-        for spills in removed {
-            self.remove_spills(&spills?)?;
-        }
-        Ok(())
-    }
-
     /// Removes rows of hidden sessions, unreferenced blobs, and their files. Rows are removed
     /// before files: a file without a row is removed later, but a row without a file would be a
     /// loss.

@@ -8,7 +8,7 @@ use super::disk::{Dir, UNFINISHED, is_random_name};
 use super::repair::DAMAGED;
 use super::rows::{self, SessionRow, unsigned};
 use super::{FolderStore, meta};
-use crate::collect::{self, SnapshotOutput, SnapshotSession, StoreSnapshot};
+use crate::collect::{self, SnapshotSession, StoreSnapshot};
 use crate::{CollectOptions, CollectReport, Result, SessionId, SessionInfo};
 
 /// A file that no row names may belong to a put in progress, but not after an hour.
@@ -50,7 +50,6 @@ impl FolderStore {
             Ok(request.sessions.contains(&row.id) || (is_unused && !is_leased()?))
         })?;
         removal.retain_sessions(&snapshot, &staying);
-        self.remove_outputs(&removal.outputs)?;
         let mut report = removal.report;
         self.remove_garbage()?;
         let strays = self.strays(before)?;
@@ -184,14 +183,12 @@ fn blob_sizes(db: &Connection) -> Result<BTreeMap<u64, u64>> {
     Ok(sizes.collect())
 }
 
-fn outputs(db: &Connection, session: i64) -> Result<Vec<SnapshotOutput>> {
-    let select = "SELECT id, blob, text FROM refs WHERE session = ?1 ORDER BY number";
+fn outputs(db: &Connection, session: i64) -> Result<Vec<Vec<u64>>> {
+    let select = "SELECT blob, text FROM refs WHERE session = ?1";
     rows::query_all(db, select, [session], |row| {
-        let blob: i64 = row.get(1)?;
-        let text: Option<i64> = row.get(2)?;
-        Ok(Some(SnapshotOutput {
-            id: row.get(0)?,
-            blobs: std::iter::once(blob).chain(text).map(unsigned).collect(),
-        }))
+        let blob: i64 = row.get(0)?;
+        let text: Option<i64> = row.get(1)?;
+        let blobs = std::iter::once(blob).chain(text).map(unsigned);
+        Ok(Some(blobs.collect()))
     })
 }

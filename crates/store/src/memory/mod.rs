@@ -323,14 +323,9 @@ impl Store for MemoryStore {
         let removal = collect::decide(&state.snapshot(now), request, now);
         // The removal counter must not change if nothing was removed: others would look up refs for
         // nothing.
-        if !request.dry_run && removal.report.outputs + removal.sessions.len() as u64 > 0 {
+        if !request.dry_run && !removal.sessions.is_empty() {
             for session in &removal.sessions {
                 state.remove_session(session);
-            }
-            for (session, id) in &removal.outputs {
-                if let Some(session) = state.sessions.get_mut(session) {
-                    session.outputs.remove(id);
-                }
             }
             state.sweep();
         }

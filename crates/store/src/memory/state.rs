@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use trimtab_model::Ref;
 
-use crate::collect::{SnapshotOutput, SnapshotSession, StoreSnapshot};
+use crate::collect::{SnapshotSession, StoreSnapshot};
 use crate::digest::Digest;
 use crate::frames::{FRAME, OutputScan};
 use crate::refs::SessionSecret;
@@ -149,7 +149,7 @@ impl MemoryState {
                 .flatten()
                 .map(|e| e.len() as u64)
                 .sum(),
-            outputs: session.outputs.iter().map(snapshot_output).collect(),
+            outputs: session.outputs.values().map(blob_addresses).collect(),
         });
         StoreSnapshot {
             sessions: sessions.collect(),
@@ -159,11 +159,8 @@ impl MemoryState {
     }
 }
 
-fn snapshot_output((id, output): (&String, &MemoryOutput)) -> SnapshotOutput {
-    SnapshotOutput {
-        id: id.clone(),
-        blobs: output.blobs().map(address).collect(),
-    }
+fn blob_addresses(output: &MemoryOutput) -> Vec<u64> {
+    output.blobs().map(address).collect()
 }
 
 /// Identifies a blob in a snapshot, which is used only while the state is locked.

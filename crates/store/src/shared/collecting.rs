@@ -29,7 +29,14 @@ impl SharedStore {
             return Err(Error::NotFound);
         }
         self.check_reach(std::iter::once(session))?;
-        if self.remove_outputs(&[(session.clone(), id.to_owned())])? == 0 {
+        let (name, id) = (session.as_str().as_bytes().to_vec(), id.to_owned());
+        let removed = self.database.long_call(move |connection| async move {
+            let delete = "DELETE FROM trimtab.outputs USING trimtab.sessions
+                 WHERE sessions.name = $1 AND outputs.session = sessions.id AND outputs.id = $2
+                 RETURNING outputs.id";
+            delete_and_count(connection, delete, &[&name, &id]).await
+        })?;
+        if removed.is_empty() {
             return Err(Error::NotFound);
         }
         self.remove_unheld()
@@ -111,27 +118,6 @@ impl SharedStore {
         Ok(removed)
     }
 
-    /// Removes outputs in batches. Returns their number.
-    fn remove_outputs(&self, outputs: &[(SessionId, String)]) -> Result<usize> {
-        let delete = "DELETE FROM trimtab.outputs USING trimtab.sessions,
-                 unnest($1::bytea[], $2::text[]) AS gone (session, id)
-             WHERE sessions.name = gone.session AND outputs.session = sessions.id
-                 AND outputs.id = gone.id
-             RETURNING outputs.id";
-        let mut removed = 0;
-        for batch in outputs.chunks(BATCH) {
-            let names = batch
-                .iter()
-                .map(|(session, id)| (session.as_str().as_bytes().to_vec(), id.clone()));
-            let (names, ids): (Vec<Vec<u8>>, Vec<String>) = names.unzip();
-            removed += self.database.long_call(move |connection| async move {
-                let rows = delete_and_count(connection, delete, &[&names, &ids]).await?;
-                Ok(rows.len())
-            })?;
-        }
-        Ok(removed)
-    }
-
     /// Removes blobs that no output needs, in batches, and their bodies.
     pub(super) fn remove_unheld(&self) -> Result<()> {
         loop {
@@ -181,8 +167,7 @@ impl SharedStore {
         })?;
         let mut removal = collect::decide(&snapshot, request, now);
         if !request.dry_run {
-            let partly = removal.outputs.iter().map(|(session, _)| session);
-            self.check_reach(removal.sessions.iter().chain(partly))?;
+            self.check_reach(removal.sessions.iter())?;
             let used: BTreeMap<&SessionId, u64> = snapshot
                 .sessions
                 .iter()
@@ -198,7 +183,6 @@ impl SharedStore {
             let mut staying = removal.sessions.clone();
             staying.retain(|name| !removed.contains(name));
             removal.retain_sessions(&snapshot, &staying);
-            self.remove_outputs(&removal.outputs)?;
             self.remove_unheld()?;
         }
         let strays = stray_bodies::find(&self.bodies, now)?;

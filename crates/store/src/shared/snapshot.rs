@@ -6,7 +6,7 @@ use deadpool_postgres::Object;
 
 use super::rows::{query_all, session_id, unsigned};
 use crate::Result;
-use crate::collect::{SnapshotOutput, SnapshotSession, StoreSnapshot};
+use crate::collect::{SnapshotSession, StoreSnapshot};
 
 /// All sessions, outputs and blobs. The queries are not in one transaction: an output that is added
 /// between them belongs to a session that is in use again, which stays.
@@ -16,21 +16,18 @@ pub(super) async fn take(connection: Object, now: i64) -> Result<StoreSnapshot> 
          FROM trimtab.sessions LEFT JOIN trimtab.sessions AS above ON above.id = sessions.parent
          ORDER BY sessions.name";
     let sessions = query_all(&connection, sessions, &[&now]).await?;
-    let outputs = "SELECT session, id, whole, text FROM trimtab.outputs ORDER BY session, number";
+    let outputs = "SELECT session, whole, text FROM trimtab.outputs";
     let outputs = query_all(&connection, outputs, &[]).await?;
     let blobs = "SELECT id, stored_size FROM trimtab.blobs";
     let blobs = query_all(&connection, blobs, &[]).await?;
-    let mut by_session: BTreeMap<i64, Vec<SnapshotOutput>> = BTreeMap::new();
+    let mut by_session: BTreeMap<i64, Vec<Vec<u64>>> = BTreeMap::new();
     for row in &outputs {
-        let (whole, text): (i64, Option<i64>) = (row.get(2), row.get(3));
+        let (whole, text): (i64, Option<i64>) = (row.get(1), row.get(2));
         let blobs = std::iter::once(whole).chain(text).map(unsigned);
         by_session
             .entry(row.get(0))
             .or_default()
-            .push(SnapshotOutput {
-                id: row.get(1),
-                blobs: blobs.collect(),
-            });
+            .push(blobs.collect());
     }
     let sessions = sessions.iter().map(|row| {
         let parent: Option<Vec<u8>> = row.get(2);

@@ -1,4 +1,3 @@
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use trimtab_store::{CollectOptions, SessionId, Stream};
@@ -101,23 +100,6 @@ pub(crate) fn size_limit_removes_the_oldest_sessions(world: &World) {
     let report = world.store.collect(&request).unwrap();
     assert_eq!(names(&report.sessions), ["third"], "the first is live");
     assert!(report.bytes_kept >= 200_000);
-}
-
-pub(crate) fn unreachable_outputs_are_removed(world: &World) {
-    let s = session("s");
-    let kept = world.put(&s, "c1", "kept");
-    let gone = world.put(&s, "c2", noise(200_000));
-    let request = CollectOptions {
-        reachable: Some(BTreeMap::from([(
-            s.clone(),
-            BTreeSet::from([kept.id().to_owned()]),
-        )])),
-        ..CollectOptions::default()
-    };
-    let report = world.store.collect(&request).unwrap();
-    assert_eq!((report.outputs, report.sessions.len()), (1, 0));
-    assert_eq!(world.store.get(&s, kept.id()).unwrap(), b"kept");
-    assert!(world.store.get(&s, gone.id()).unwrap_err().is_not_found());
 }
 
 pub(crate) fn sessions_are_listed(world: &World) {

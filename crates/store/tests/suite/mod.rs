@@ -102,7 +102,7 @@ macro_rules! over {
                 ],
                 collecting: [
                     empty_collection_removes_nothing, old_sessions_are_removed, dry_run_changes_nothing,
-                    size_limit_removes_the_oldest_sessions, unreachable_outputs_are_removed, sessions_are_listed,
+                    size_limit_removes_the_oldest_sessions, sessions_are_listed,
                     age_of_a_prefix_replaces_the_general_age,
                 ],
             }
