@@ -40,7 +40,6 @@ const PURE: [(&str, &[&str]); 3] = [
     (
         "engine",
         &[
-            "foldhash",
             "globset",
             "memchr",
             "regex",
