@@ -4,13 +4,7 @@ use std::fmt;
 
 /// The variables of PostgreSQL that are used. The URL contains the address, so its variables are
 /// not.
-const POSTGRES: [&str; 5] = [
-    "PGPASSFILE",
-    "PGPASSWORD",
-    "PGSSLMODE",
-    "PGSSLROOTCERT",
-    "PGUSER",
-];
+const POSTGRES: [&str; 4] = ["PGPASSWORD", "PGSSLMODE", "PGSSLROOTCERT", "PGUSER"];
 /// The prefixes of the variables of object stores.
 const OBJECT_STORES: [&str; 3] = ["AWS_", "AZURE_", "GOOGLE_"];
 

@@ -7,7 +7,6 @@ use percent_encoding::percent_decode_str;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
-use super::password_file::find_password;
 use super::tls::{CertificateCheck, ServerTrust};
 use crate::{Error, Result, ServerVariables};
 
@@ -43,7 +42,7 @@ impl ConnectionSettings {
             bad_url(why.map_or_else(|| error.to_string(), ToString::to_string))
         })?;
         let trust = parameters.apply(&mut config, variables)?;
-        add_credentials(&mut config, variables)?;
+        add_credentials(&mut config, variables);
         if config.get_application_name().is_none() {
             config.application_name("trimtab");
         }
@@ -91,22 +90,14 @@ impl TlsParameters {
     }
 }
 
-/// Adds the user and the password of variables or of the password file.
-fn add_credentials(config: &mut Config, variables: &ServerVariables) -> Result<()> {
+/// Adds the user and the password of variables.
+fn add_credentials(config: &mut Config, variables: &ServerVariables) {
     if let (None, Some(user)) = (config.get_user(), variables.get("PGUSER")) {
         config.user(user);
     }
-    if config.get_password().is_some() {
-        return Ok(());
-    }
-    let password = match variables.get("PGPASSWORD") {
-        Some(password) => Some(password.to_owned()),
-        None => find_password(config, variables.get("PGPASSFILE"))?,
-    };
-    if let Some(password) = password {
+    if let (None, Some(password)) = (config.get_password(), variables.get("PGPASSWORD")) {
         config.password(password);
     }
-    Ok(())
 }
 
 /// The URL without the parameters of TLS, and these parameters.
@@ -155,10 +146,7 @@ mod tests {
     fn settings(url: &str, variables: &[(&str, &str)]) -> ConnectionSettings {
         let variables = variables.iter();
         let variables = variables.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        // No file of this machine takes part.
-        let no_file = ("PGPASSFILE".to_owned(), "/nonexistent".to_owned());
-        let variables = variables.chain([no_file]).collect();
-        ConnectionSettings::new(url, &variables, Duration::from_secs(1)).unwrap()
+        ConnectionSettings::new(url, &variables.collect(), Duration::from_secs(1)).unwrap()
     }
 
     #[test]

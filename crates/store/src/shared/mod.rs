@@ -18,7 +18,6 @@ mod object_owner;
 mod objects;
 mod options;
 mod outputs;
-mod password_file;
 mod puts;
 mod segment_cache;
 mod snapshot;

@@ -1,6 +1,5 @@
 //! TLS to the database, and credentials from the environment.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Output;
 
@@ -130,33 +129,6 @@ fn certificate_of_a_database_is_checked_as_sslmode_says() {
         ("PGSSLMODE", "verify-full"),
     ];
     let done = put(encrypted.folder.path(), &url, &variables);
-    assert!(done.status.success(), "{}", texts(&done).1);
-}
-
-#[test]
-fn password_comes_from_the_password_file_of_the_user() {
-    let Some(encrypted) = encrypted_server() else {
-        return;
-    };
-    let url = encrypted.database("localhost");
-    let file = encrypted.folder.path().join(".pgpass");
-    std::fs::write(&file, format!("*:*:*:ann:{PASSWORD}\n")).unwrap();
-    let set_mode = |mode| std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).unwrap();
-    set_mode(0o644);
-    let user = [("PGUSER", "ann")];
-    let refused = put(encrypted.folder.path(), &url, &user);
-    assert!(!refused.status.success(), "others can read the file");
-    set_mode(0o600);
-    let done = put(encrypted.folder.path(), &url, &user);
-    assert!(done.status.success(), "{}", texts(&done).1);
-    let named = encrypted.folder.path().join("passwords");
-    std::fs::rename(&file, &named).unwrap();
-    let named = named.display().to_string();
-    let done = put(
-        encrypted.folder.path(),
-        &url,
-        &[("PGUSER", "ann"), ("PGPASSFILE", &named)],
-    );
     assert!(done.status.success(), "{}", texts(&done).1);
 }
 
