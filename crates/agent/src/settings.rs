@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use trimtab::request::may_bind_reasoning;
 use trimtab::session::{Limits, Setup};
-use trimtab_engine::compaction::keep_rules::KeepRule;
+use trimtab_engine::policy::KeepRule;
 use trimtab_engine::policy::Policy;
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::RawJson;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use trimtab::session::{PendingSummary, SummariserAnswer, SummaryRequest};
-use trimtab_engine::compaction::answer::SummaryEnding;
+use trimtab_engine::decide::summary::answer::SummaryEnding;
 
 use crate::model::{AnswerEnding, Model, ModelAnswer, ModelRequest};
 use crate::tools::ToolDefinition;

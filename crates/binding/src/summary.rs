@@ -1,7 +1,7 @@
 //! Summaries that the host's own model writes.
 
 use serde_json::{Map, Value, json};
-use trimtab::engine::compaction::answer::SummaryEnding;
+use trimtab::engine::decide::summary::answer::SummaryEnding;
 use trimtab::model::Dialect;
 use trimtab::request::fields;
 use trimtab::session::{PendingSummary, SummariserAnswer};

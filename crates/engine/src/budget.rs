@@ -1,8 +1,7 @@
-//! The regions of a window, the floor that no plan removes, and arithmetic on shares.
+//! The regions of a window, and arithmetic on shares.
 
 use std::ops::Sub;
 
-use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Message, MessageKind, Role, Treatment};
@@ -77,23 +76,6 @@ pub fn percent(whole: u64, percent: u64) -> u64 {
     u64::try_from(share).unwrap_or(u64::MAX)
 }
 
-/// The part of a window that no plan may remove.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Floor {
-    /// System messages.
-    pub system: u64,
-    /// Tool definitions.
-    pub tools: u64,
-    /// The task: the user messages before the first answer.
-    pub task: u64,
-    /// The newest real user message.
-    pub newest_turn: u64,
-    /// The newest round of that turn. The next answer depends on its outputs.
-    pub open_calls: u64,
-    /// The least that an answer needs.
-    pub answer: u64,
-}
-
 /// The floor alone exceeds the budget: no plan can make the window fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
@@ -111,44 +93,6 @@ pub struct FloorTooLarge {
     pub budget: u64,
 }
 
-impl Floor {
-    /// The sum of its parts.
-    pub fn total(&self) -> u64 {
-        self.parts()
-            .into_iter()
-            .fold(0, |sum, (_, tokens)| sum.saturating_add(tokens))
-    }
-
-    /// Fails and names the largest part if the floor exceeds `budget`.
-    pub fn check(&self, budget: u64) -> Result<(), FloorTooLarge> {
-        let floor = self.total();
-        let largest = self.parts().into_iter().max_by_key(|(_, tokens)| *tokens);
-        match largest {
-            Some((part, tokens)) if floor > budget => Err(FloorTooLarge {
-                part,
-                tokens,
-                floor,
-                budget,
-            }),
-            _ => Ok(()),
-        }
-    }
-
-    fn parts(&self) -> [(&'static str, u64); 6] {
-        [
-            ("the system messages", self.system),
-            ("the tool definitions", self.tools),
-            (
-                "the task, which the user gave before the first answer,",
-                self.task,
-            ),
-            ("the newest turn", self.newest_turn),
-            ("the open calls", self.open_calls),
-            ("the answer's reserve", self.answer),
-        ]
-    }
-}
-
 /// The length to which sizes must be cut so that their sum is at most `wanted`; smaller ones stay.
 pub(crate) fn cut_level(mut sizes: Vec<usize>, wanted: usize) -> usize {
     // From the smallest on: a size below the equal share leaves its rest to the larger ones.
@@ -164,26 +108,4 @@ pub(crate) fn cut_level(mut sizes: Vec<usize>, wanted: usize) -> usize {
         left -= size;
     }
     usize::MAX
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_floor_names_what_alone_is_too_large() {
-        let floor = Floor {
-            system: 10,
-            tools: 900,
-            newest_turn: 200,
-            ..Floor::default()
-        };
-        assert_eq!(floor.check(1_110), Ok(()));
-        let error = floor.check(1_000).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "what must stay in the window takes 1110 of 1000 tokens; \
-             most of it is the tool definitions with 900"
-        );
-    }
 }

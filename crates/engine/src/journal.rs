@@ -4,9 +4,6 @@
 //! [`Journal::append`], so that no call reads the journal from its start.
 
 mod changes;
-mod pins;
-
-use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -29,13 +26,6 @@ pub enum JournalEntry {
         enough: bool,
         /// The length of the log then.
         at: usize,
-    },
-    /// A user pinned a message in the window, or unpinned it.
-    Pin {
-        /// Its position in the log.
-        message: usize,
-        /// False to unpin it.
-        pinned: bool,
     },
 }
 
@@ -65,7 +55,7 @@ impl JournalEntry {
         match self {
             Self::Plan(plan) => !plan.edits.iter().all(only_shows),
             Self::Undo => true,
-            Self::Judged { .. } | Self::Pin { .. } => false,
+            Self::Judged { .. } => false,
         }
     }
 }
@@ -83,8 +73,6 @@ pub struct Journal {
     compactions: Vec<usize>,
     /// See [`Self::compactions_in_vain`].
     in_vain: (u32, usize),
-    /// See [`Self::pins`].
-    pins: BTreeSet<usize>,
 }
 
 impl From<Vec<JournalEntry>> for Journal {
@@ -128,13 +116,6 @@ impl Journal {
                 self.in_vain = (self.in_vain.0 + 1, *at);
             }
             JournalEntry::Judged { enough: true, .. } => self.in_vain = (0, 0),
-            JournalEntry::Pin { message, pinned } => {
-                if *pinned {
-                    self.pins.insert(*message);
-                } else {
-                    self.pins.remove(message);
-                }
-            }
             JournalEntry::Undo => {
                 self.in_vain = (0, 0);
                 self.take_back();
@@ -157,7 +138,7 @@ impl Journal {
     fn plan(&self, at: usize) -> Option<&Plan> {
         match self.entries.get(at)? {
             JournalEntry::Plan(plan) => Some(plan),
-            JournalEntry::Undo | JournalEntry::Judged { .. } | JournalEntry::Pin { .. } => None,
+            JournalEntry::Undo | JournalEntry::Judged { .. } => None,
         }
     }
 
@@ -192,17 +173,8 @@ impl Journal {
         self.in_vain
     }
 
-    /// The positions of pinned messages.
-    pub fn pins(&self) -> &BTreeSet<usize> {
-        &self.pins
-    }
-
     /// The log with every plan in force applied, not yet normalised.
     pub(crate) fn apply(&self, log: &Log) -> Vec<Slot> {
-        let came = Slot::of_log(log.messages());
-        // `applied` fails only if an earlier plan removed parts. These messages are unchanged.
-        EditIndex::of(self.plans())
-            .applied(&came, log)
-            .unwrap_or(came)
+        EditIndex::of(self.plans()).applied(&Slot::of_log(log.messages()), log)
     }
 }

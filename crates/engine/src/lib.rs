@@ -2,9 +2,8 @@
 //!
 //! Everything here is a pure function of values: no I/O, no clock, no randomness, no async.
 
-pub mod admission;
 pub mod budget;
-pub mod compaction;
+pub mod decide;
 mod digest;
 pub mod journal;
 pub mod log;
@@ -12,7 +11,6 @@ pub mod normalise;
 pub mod observation;
 mod pattern;
 pub mod plan;
-pub mod planner;
 pub mod policy;
 pub mod quote;
 pub mod removal;

@@ -1,6 +1,6 @@
 //! The log: every message as the client sent it, append-only.
 //!
-//! It also remembers what the planner asks about it on every call, so that no call walks it.
+//! It also remembers what decisions ask about it on every call, so that no call walks it.
 
 mod provider_parts;
 

@@ -1,6 +1,8 @@
 //! Edits and plans: the only way in which a window differs from its log.
 //!
-//! The planner makes plans, and the journal keeps the executed ones.
+//! [`decide`](crate::decide) makes plans, and the journal keeps the executed ones.
+
+mod provider_parts;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -143,11 +145,14 @@ pub struct Plan {
 impl Plan {
     /// A plan without token figures.
     pub fn new(reason: PlanReason, edits: Vec<Edit>) -> Self {
-        let refs = edits.iter().filter_map(taken_out).cloned().collect();
+        let refs = edits.iter().filter_map(|edit| match edit {
+            Edit::Show { output, .. } => output.stored.clone(),
+            _ => None,
+        });
         Self {
             reason,
+            refs: refs.collect(),
             edits,
-            refs,
             ..Self::default()
         }
     }
@@ -221,12 +226,5 @@ impl Plan {
     /// True if it changes nothing.
     pub fn is_empty(&self) -> bool {
         self.edits.is_empty()
-    }
-}
-
-fn taken_out(edit: &Edit) -> Option<&Ref> {
-    match edit {
-        Edit::Show { output, .. } => output.stored.as_ref(),
-        _ => None,
     }
 }

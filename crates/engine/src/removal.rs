@@ -108,9 +108,9 @@ impl SafeCuts {
 
 /// Groups of messages that share rounds.
 pub(crate) struct RoundGroups {
-    /// For each message the index of its group.
+    /// For each message the first one of its group.
     group_of: Vec<usize>,
-    /// The messages of each group, in order.
+    /// For the first message of each group all its messages, in order.
     messages_of: Vec<Vec<usize>>,
 }
 
@@ -121,25 +121,17 @@ impl RoundGroups {
         for (first, last) in rounds::pair(messages).spans() {
             sets.join(first, last);
         }
-        let mut groups = Self {
-            group_of: Vec::with_capacity(messages.len()),
-            messages_of: Vec::new(),
-        };
-        for at in 0..messages.len() {
-            let first = sets.first_of(at);
-            let group = if first == at {
-                groups.messages_of.push(Vec::new());
-                groups.messages_of.len() - 1
-            } else {
-                // The first message of a set comes before the others, so its group exists already.
-                groups.group_of.get(first).copied().unwrap_or(0)
-            };
-            groups.group_of.push(group);
-            if let Some(messages) = groups.messages_of.get_mut(group) {
-                messages.push(at);
+        let group_of: Vec<usize> = (0..messages.len()).map(|at| sets.first_of(at)).collect();
+        let mut messages_of = vec![Vec::new(); messages.len()];
+        for (at, first) in group_of.iter().enumerate() {
+            if let Some(group) = messages_of.get_mut(*first) {
+                group.push(at);
             }
         }
-        groups
+        Self {
+            group_of,
+            messages_of,
+        }
     }
 
     /// The messages that must be removed or kept together with `chosen`.
@@ -173,17 +165,6 @@ mod tests {
         ids.iter().fold(Message::assistant(""), |message, id| {
             message.with_call(Call::new(*id, "tool", "{}"))
         })
-    }
-
-    #[test]
-    fn a_call_takes_all_its_outputs_along() {
-        let log = [
-            calls(&["a", "b"]),
-            Message::output("a", ""),
-            Message::output("b", ""),
-            Message::user("x"),
-        ];
-        assert!(with_counterparts(&log, [0]).into_iter().eq([0, 1, 2]));
     }
 
     #[test]

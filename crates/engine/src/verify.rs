@@ -393,28 +393,6 @@ pub struct VerifiedStep {
     ids: Vec<String>,
 }
 
-/// True if the rules see no difference between two messages at the same place: both have the same
-/// faults.
-pub fn reads_alike(one: &Message, other: &Message) -> bool {
-    let alike = |(one, other): (&Part, &Part)| match (one, other) {
-        (Part::Call(one), Part::Call(other)) => one.id == other.id,
-        (Part::Output(one), Part::Output(other)) => one.call_id == other.call_id,
-        (Part::Reasoning(one), Part::Reasoning(other)) => {
-            is_named(&one.extra) == is_named(&other.extra)
-        }
-        (Part::Text(first), Part::Text(second)) => {
-            first.text.is_empty() == second.text.is_empty() && one.is_blank() == other.is_blank()
-        }
-        (Part::Media(_), Part::Media(_)) | (Part::Opaque(_), Part::Opaque(_)) => true,
-        _ => false,
-    };
-    one.role == other.role
-        && one.agent_visible() == other.agent_visible()
-        && one.meta.content_list == other.meta.content_list
-        && one.parts.len() == other.parts.len()
-        && one.parts.iter().zip(&other.parts).all(alike)
-}
-
 /// True if a part has an id by which its provider knows it.
 fn is_named(extra: &ExtraFields) -> bool {
     extra.iter().any(|(name, _)| name == "id")

@@ -99,29 +99,20 @@ pub struct Projection {
     journal: Journal,
     /// The measure of each message of the log, unedited.
     log_measures: Vec<Measure>,
-    newest_calls: NewestCalls,
+    /// The tools that the newest message with calls calls, by the ids of the calls.
+    called_tools: HashMap<String, String>,
     /// The log with the edits of the journal, and the resulting window.
     builder: WindowBuilder,
 }
 
-/// The calls of the newest message that has any.
-#[derive(Debug, Default)]
-struct NewestCalls {
-    message: usize,
-    /// For each id the first part with a call of that id.
-    parts: HashMap<String, usize>,
-}
-
-impl NewestCalls {
-    fn of(message: &Message, at: usize) -> Self {
-        let mut parts = HashMap::new();
-        for (part, call) in message.parts.iter().enumerate() {
-            if let Some(call) = call.as_call() {
-                parts.entry(call.id.clone()).or_insert(part);
-            }
-        }
-        Self { message: at, parts }
+/// The tools that a message calls, by the ids of the calls. The first call with an id counts.
+fn called_tools(message: &Message) -> HashMap<String, String> {
+    let mut tools = HashMap::new();
+    for call in message.calls() {
+        let tool = || call.name.clone();
+        tools.entry(call.id.clone()).or_insert_with(tool);
     }
+    tools
 }
 
 fn is_signed(message: &Message) -> bool {
@@ -159,12 +150,11 @@ impl Projection {
         log_measures: Vec<Measure>,
         journal: Journal,
     ) -> Self {
-        let mut messages = log.messages().iter();
-        let newest = messages.rposition(|message| message.has_calls());
-        let calls = newest.and_then(|at| Some(NewestCalls::of(log.get(at)?, at)));
+        let mut newest_first = log.messages().iter().rev();
+        let newest = newest_first.find(|message| message.has_calls());
         let mut projection = Self {
             log_measures,
-            newest_calls: calls.unwrap_or_default(),
+            called_tools: newest.map_or_else(HashMap::new, |newest| called_tools(newest)),
             log,
             journal,
             ..Self::new(options)
@@ -208,6 +198,12 @@ impl Projection {
         self.log_measures.get(position)
     }
 
+    /// The original messages with their measures.
+    pub fn measured_log(&self) -> Vec<(Arc<Message>, Measure)> {
+        let messages = self.log.messages().iter().cloned();
+        messages.zip(self.log_measures.iter().copied()).collect()
+    }
+
     /// The measure of the slot of the message at `position` of the log; none if it is hidden.
     pub fn shown_measure(&self, position: usize) -> Option<Measure> {
         self.measure_of_slot(self.slot_number(position)?)
@@ -230,13 +226,10 @@ impl Projection {
 
     /// The name of the tool that the newest message with calls calls under `id`.
     pub fn called_tool(&self, id: &str) -> Option<&str> {
-        let calls = &self.newest_calls;
-        let message = self.log.get(calls.message)?;
-        let part = message.parts.get(*calls.parts.get(id)?)?;
-        part.as_call().map(|call| call.name.as_str())
+        self.called_tools.get(id).map(String::as_str)
     }
 
-    /// Appends an entry of the journal that leaves the window as it is: a judgement or a pin.
+    /// Appends an entry of the journal that leaves the window as it is: a judgement.
     pub fn record(&mut self, entry: JournalEntry) {
         self.journal.append(entry);
     }
@@ -248,7 +241,7 @@ impl Projection {
             JournalEntry::Undo => {
                 self.undo();
             }
-            JournalEntry::Judged { .. } | JournalEntry::Pin { .. } => self.journal.append(entry),
+            JournalEntry::Judged { .. } => self.journal.append(entry),
         }
     }
 
@@ -271,7 +264,7 @@ impl Projection {
     pub fn admit_known(&mut self, message: Arc<Message>, measure: Measure) -> usize {
         let at = self.log.append(Arc::clone(&message));
         if message.has_calls() {
-            self.newest_calls = NewestCalls::of(&message, at);
+            self.called_tools = called_tools(&message);
         }
         self.log_measures.push(measure);
         let source = MessageSource::Log(at);
@@ -294,12 +287,8 @@ impl Projection {
         if plan.is_empty() {
             return;
         }
-        // The slots change first: a rebuild reads the journal, so the plan must be in it by then.
-        let changed = self.change(&plan);
+        self.change(&plan);
         self.journal.append(JournalEntry::Plan(plan));
-        if changed.is_none() {
-            self.rebuild();
-        }
     }
 
     /// The plan with the sizes of the window before and after it, if it makes the window smaller.

@@ -228,17 +228,18 @@ fn judge(contender: &Contender, recorded: &Recorded, args: &Args) -> Judged {
             let mut scorer = new_scorer();
             let settings = ReplaySettings {
                 tools: recorded.tools,
-                shows_refs: true,
                 ..ReplaySettings::new(args.window)
             };
             let mut see = |step: ReplayStep<'_>| {
-                let refs = step.refs.iter();
-                let refs = refs.map(|shown| (shown.call_id.as_str(), shown.stored.id()));
+                let refs = step.refs();
+                let refs = refs
+                    .iter()
+                    .map(|shown| (shown.call_id.as_str(), shown.stored.id()));
                 scorer.add(step.call, step.messages, &refs.collect());
             };
             let policy = Policy::clone(policy);
             let report = replay(&recorded.log, policy, &settings, &mut see).ok()?;
-            (report.unsent == 0).then(|| (scorer.finish(), report.refused))
+            (report.refused == 0).then(|| (scorer.finish(), report.refused))
         }
         Method::Rules(rules) => {
             let tried = rules.iter().map(|rule| {

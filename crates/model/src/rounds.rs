@@ -1,6 +1,6 @@
 //! Rounds: an assistant message with its calls, its reasoning and all their outputs.
 //!
-//! Normalisation, the planner and compaction pair messages to keep rounds together. In real logs,
+//! Normalisation, the decisions and compaction pair messages to keep rounds together. In real logs,
 //! call ids repeat across rounds, and outputs arrive late, twice or not at all. An output answers
 //! the most recent call with its id; if that call is already answered, the output is a duplicate.
 

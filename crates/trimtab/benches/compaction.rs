@@ -10,9 +10,9 @@ use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::rc::Rc;
 
+use trimtab::engine::decide::{self, CallConditions, CompactionRequest, ConversationState};
 use trimtab::engine::normalise::NormaliseOptions;
 use trimtab::engine::plan::PlanReason;
-use trimtab::engine::planner::{self, CallConditions, CompactionRequest, ConversationState};
 use trimtab::engine::policy::Policy;
 use trimtab::engine::window::Projection;
 use trimtab::model::estimate::Measure;
@@ -62,7 +62,7 @@ fn plan(projection: &Projection, policy: &Policy) -> usize {
         reason: PlanReason::ByHand,
         ..CompactionRequest::default()
     };
-    let draft = planner::draft(&conversation, &asked);
+    let draft = decide::draft(&conversation, &asked);
     let draft = draft.expect("something to replace");
     draft.finish(None).plan.edits.len()
 }

@@ -6,7 +6,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use trimtab::engine::compaction::answer::SummaryEnding;
+use trimtab::engine::decide::summary::answer::SummaryEnding;
 use trimtab::engine::policy::Policy;
 use trimtab::model::Message;
 use trimtab::session::{ManualCompaction, Session, Setup, SummariserAnswer, SummaryRequest};

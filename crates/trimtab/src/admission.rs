@@ -1,8 +1,8 @@
 //! Executes admission: stores an output in full before its view is shown.
 //!
-//! [`trimtab_engine::admission`] decides how it is shown.
+//! [`trimtab_engine::decide::admit`] decides how it is shown.
 
-use trimtab_engine::admission;
+use trimtab_engine::decide::admit;
 use trimtab_engine::observation::only_text;
 use trimtab_engine::view::Spill;
 use trimtab_engine::view::policy::CompiledViews;
@@ -86,7 +86,7 @@ pub(crate) fn spill_file(
     (tool, output): (&str, &Output),
 ) -> Option<Spill> {
     let stored = output.stored.as_ref();
-    let stored = stored.filter(|_| admission::needs_spill_file(views, tool, output))?;
+    let stored = stored.filter(|_| admit::needs_spill_file(views, tool, output))?;
     Some(match store.spill(session, stored.id()) {
         Ok(SpilledFile { path, sha256, .. }) => Spill::Saved {
             path: path.to_string_lossy().into_owned(),

@@ -3,8 +3,8 @@
 //! For hosts that let others replace the output of a tool, but do not expose their messages. Others
 //! use a [`Session`](crate::session::Session).
 
-use trimtab_engine::admission::{IncomingOutput, OutputRoom, incoming_view};
-use trimtab_engine::planner::CallConditions;
+use trimtab_engine::decide::CallConditions;
+use trimtab_engine::decide::admit::{IncomingOutput, OutputRoom, incoming_view};
 use trimtab_engine::view::policy::CompiledViews;
 use trimtab_engine::view::tools::READ;
 use trimtab_model::estimate::Measure;

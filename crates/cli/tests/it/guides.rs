@@ -22,7 +22,7 @@ const WRAP: Runner = Other(
 );
 
 /// The beginning of each command, and who runs it.
-static COMMANDS: [(&str, Runner); 27] = [
+static COMMANDS: [(&str, Runner); 26] = [
     ("trimtab wrap claude", WRAP),
     ("trimtab wrap --preset steady claude --resume", WRAP),
     ("trimtab wrap codex", WRAP),
@@ -109,10 +109,6 @@ static COMMANDS: [(&str, Runner); 27] = [
     (
         "npm install",
         Other("test", "npm install --prefix \"$adapters/fresh\""),
-    ),
-    (
-        "cargo run -p trimtab --example ten_lines",
-        Other("crates/trimtab/examples/ten_lines.rs", "#[test]"),
     ),
     (
         "cargo run -p trimtab --example three_dialects",

@@ -18,13 +18,13 @@ pub(crate) struct EditIndex<'p> {
     /// For each message its edits, in order.
     of_message: HashMap<usize, Vec<&'p Edit>>,
     /// Hidden runs; sorted and disjoint once all plans are added.
-    hidden: Vec<(usize, usize)>,
+    pub(crate) hidden: Vec<(usize, usize)>,
     /// Insertions; sorted by position once all plans are added.
-    inserted: Vec<(usize, &'p Arc<Message>)>,
+    pub(crate) inserted: Vec<(usize, &'p Arc<Message>)>,
     /// Insertions of earlier plans up to this position are removed.
     withdrawn: Option<usize>,
     /// Runs whose reasoning is removed; sorted and disjoint once all plans are added.
-    stripped: Vec<(usize, usize)>,
+    pub(crate) stripped: Vec<(usize, usize)>,
 }
 
 impl<'p> EditIndex<'p> {
@@ -83,36 +83,20 @@ impl<'p> EditIndex<'p> {
         self.of_message.keys().copied()
     }
 
-    /// The first hidden position.
-    pub(crate) fn first_hidden(&self) -> Option<usize> {
-        self.hidden.first().map(|(from, _)| *from)
-    }
-
-    /// The first position with an insertion.
-    pub(crate) fn first_inserted(&self) -> Option<usize> {
-        self.inserted.first().map(|(before, _)| *before)
-    }
-
     /// True if what an earlier plan inserted before `position` is removed.
     pub(crate) fn withdraws(&self, position: usize) -> bool {
         self.withdrawn.is_some_and(|to| position <= to)
     }
 
     /// True if reasoning at `position` is removed.
-    pub(crate) fn strips(&self, position: usize) -> bool {
+    fn strips(&self, position: usize) -> bool {
         let behind = self.stripped.partition_point(|(_, to)| *to <= position);
         let run = self.stripped.get(behind);
         run.is_some_and(|(from, _)| *from <= position)
     }
 
-    /// The runs whose reasoning is removed, in order.
-    pub(crate) fn stripped(&self) -> &[(usize, usize)] {
-        &self.stripped
-    }
-
-    /// Applies the edits to `slots`, which must reach to the end of the window. None if the slots
-    /// alone are not enough, because earlier plans removed parts of a message.
-    pub(crate) fn applied(&self, slots: &[Slot], log: &Log) -> Option<Vec<Slot>> {
+    /// Applies the edits to `slots`, which must reach to the end of the window.
+    pub(crate) fn applied(&self, slots: &[Slot], log: &Log) -> Vec<Slot> {
         let mut applied = Vec::with_capacity(slots.len() + self.inserted.len());
         let mut inserted = self.inserted.iter().peekable();
         let mut hidden = self.hidden.iter().peekable();
@@ -135,7 +119,7 @@ impl<'p> EditIndex<'p> {
                 // Instructions are never hidden with the rounds around them.
                 if !is_hidden || slot.message.role == Role::System {
                     applied.push(Slot {
-                        message: self.edited(slot, log)?,
+                        message: self.edited(slot, log),
                         source: slot.source,
                     });
                 }
@@ -145,54 +129,65 @@ impl<'p> EditIndex<'p> {
         }
         // Insertions at the end of the log have no slot behind them.
         applied.extend(inserted.map(|(before, message)| inserted_slot(*before, message)));
-        Some(applied)
+        applied
     }
 
-    /// Applies the edits to one message of the log. None if an edit names a part by a number that
-    /// is no longer valid, because earlier plans removed reasoning from the message.
-    pub(crate) fn edited(&self, slot: &Slot, log: &Log) -> Option<Arc<Message>> {
+    /// Applies the edits to one message of the log. If nothing changes, the same `Arc` is returned:
+    /// callers compare pointers to see that the message need not be measured.
+    pub(crate) fn edited(&self, slot: &Slot, log: &Log) -> Arc<Message> {
         let position = slot.source.position();
+        let edits = self
+            .of_message
+            .get(&position)
+            .map_or(&[][..], Vec::as_slice);
         let strips = self.strips(position) && has_reasoning(&slot.message);
-        let parts = slot.message.parts.len();
-        // An edit of a part that the message never had does nothing. Then the same `Arc` is
-        // returned: callers compare pointers to see that nothing changed, and that the message need
-        // not be measured.
-        let names_existing_part = |edit: &&Edit| match edit {
-            Edit::Show { part, .. } | Edit::ShowAsText { part, .. } => *part < parts,
-            _ => true,
+        let Some(came) = log.get(position).filter(|_| strips || !edits.is_empty()) else {
+            return Arc::clone(&slot.message);
         };
-        let edits = self.of_message.get(&position);
-        let edits =
-            edits.filter(|edits| edits.iter().any(names_existing_part) || is_shorter(slot, log));
-        if edits.is_none() && !strips {
-            return Some(Arc::clone(&slot.message));
+        let places = places_of(&slot.message, came);
+        // An edit of a part that the message never had does nothing.
+        let changes = edits.iter().filter_map(|edit| match edit {
+            Edit::Show { part, .. } | Edit::ShowAsText { part, .. } => {
+                Some((*edit, places.get(*part).copied().flatten()?))
+            }
+            edit => Some((*edit, 0)),
+        });
+        let changes: Vec<(&Edit, usize)> = changes.collect();
+        if changes.is_empty() && !strips {
+            return Arc::clone(&slot.message);
         }
-        // Edits name parts by their number in the log, and these numbers have moved.
-        if edits.is_some() && is_shorter(slot, log) {
-            return None;
-        }
-        let came = log.get(position)?;
-        let edits = edits.map_or(&[][..], Vec::as_slice);
         let mut edited = Message {
             role: slot.message.role,
             meta: slot.message.meta.clone(),
-            parts: parts_to_edit(&slot.message.parts, edits),
+            parts: parts_to_edit(&slot.message.parts, &changes),
         };
-        for edit in edits {
-            carry_out(edit, &mut edited, came);
+        for (edit, part) in changes {
+            carry_out(edit, part, &mut edited, came);
         }
         if strips {
-            let is_reasoning = |part: &Part| matches!(part, Part::Reasoning(_));
             edited.parts.retain(|part| !is_reasoning(part));
         }
-        Some(Arc::new(edited))
+        Arc::new(edited)
     }
 }
 
+/// For each part of a message as it came, its place in `shown`. Earlier plans may have removed the
+/// reasoning, which no edit shows in another way.
+fn places_of(shown: &Message, came: &Message) -> Vec<Option<usize>> {
+    let is_stripped = shown.parts.len() != came.parts.len();
+    let mut next = 0;
+    let place = |part: &Part| {
+        let (at, is_reasoning) = (next, is_reasoning(part));
+        next += usize::from(!(is_reasoning && is_stripped));
+        (!is_reasoning).then_some(at)
+    };
+    came.parts.iter().map(place).collect()
+}
+
 /// A copy of `parts`. Outputs that an edit replaces are not copied, because they may be megabytes.
-fn parts_to_edit(parts: &[Part], edits: &[&Edit]) -> Vec<Part> {
-    let shown = edits.iter().filter_map(|edit| match edit {
-        Edit::Show { part, .. } => Some(*part),
+fn parts_to_edit(parts: &[Part], edits: &[(&Edit, usize)]) -> Vec<Part> {
+    let shown = edits.iter().filter_map(|(edit, part)| match edit {
+        Edit::Show { .. } => Some(*part),
         _ => None,
     });
     let shown: HashSet<usize> = shown.collect();
@@ -208,12 +203,6 @@ fn parts_to_edit(parts: &[Part], edits: &[&Edit]) -> Vec<Part> {
         .collect()
 }
 
-/// True if earlier plans removed parts of the message.
-fn is_shorter(slot: &Slot, log: &Log) -> bool {
-    let came = log.get(slot.source.position());
-    came.is_none_or(|came| came.parts.len() != slot.message.parts.len())
-}
-
 fn inserted_slot(before: usize, message: &Arc<Message>) -> Slot {
     Slot {
         message: Arc::clone(message),
@@ -222,14 +211,14 @@ fn inserted_slot(before: usize, message: &Arc<Message>) -> Slot {
 }
 
 /// Executes an edit of one message, which the client sent as `came`.
-fn carry_out(edit: &Edit, message: &mut Message, came: &Message) {
+fn carry_out(edit: &Edit, part: usize, message: &mut Message, came: &Message) {
     match edit {
-        Edit::Show { part, output, .. } => {
-            if let Some(shown) = message.parts.get_mut(*part) {
+        Edit::Show { output, .. } => {
+            if let Some(shown) = message.parts.get_mut(part) {
                 *shown = Part::Output(output.clone());
             }
         }
-        Edit::ShowAsText { part, text, .. } => match message.parts.get_mut(*part) {
+        Edit::ShowAsText { text, .. } => match message.parts.get_mut(part) {
             // Keep cache markers and other fields of the text part.
             Some(Part::Text(shown)) => text.clone_into(&mut shown.text),
             Some(shown) => *shown = Part::text(text.as_str()),
@@ -247,9 +236,12 @@ fn carry_out(edit: &Edit, message: &mut Message, came: &Message) {
     }
 }
 
+fn is_reasoning(part: &Part) -> bool {
+    matches!(part, Part::Reasoning(_))
+}
+
 pub(crate) fn has_reasoning(message: &Message) -> bool {
-    let mut parts = message.parts.iter();
-    parts.any(|part| matches!(part, Part::Reasoning(_)))
+    message.parts.iter().any(is_reasoning)
 }
 
 /// Sorts the runs and joins those that touch or overlap.

@@ -1,7 +1,33 @@
 use trimtab_model::{Call, MessageKind, Output, Part, RawJson, Reasoning, Role};
 
+use RepairKind::{
+    CallStripped, DuplicateDropped, HeadInserted, IdChanged, OrphanDropped, OrphanTold,
+    OutputMoved, RoundDropped, Synthesised,
+};
+
 use super::*;
 use crate::verify::verify;
+
+/// A message from its sketch: its role, then calls as `call:ID`, outputs as `ID=TEXT`, or its text.
+fn message(sketch: &str) -> Message {
+    let (role, rest) = sketch.split_once(' ').unwrap_or((sketch, ""));
+    match role {
+        "system" => Message::system(rest),
+        "user" => Message::user(rest),
+        "tool" => {
+            let (id, text) = rest.split_once('=').unwrap();
+            Message::output(id, text)
+        }
+        _ => {
+            let (calls, words): (Vec<&str>, Vec<&str>) =
+                rest.split(' ').partition(|word| word.starts_with("call:"));
+            let ids = calls.iter().map(|call| call.trim_start_matches("call:"));
+            ids.fold(Message::assistant(words.join(" ")), |message, id| {
+                message.with_call(Call::new(id, "tool", "{}"))
+            })
+        }
+    }
+}
 
 fn calls(ids: &[&str]) -> Message {
     ids.iter().fold(Message::assistant(""), |message, id| {
@@ -19,9 +45,8 @@ fn sketch(messages: &[Message], options: NormaliseOptions) -> Vec<String> {
     let messages: Vec<Arc<Message>> = messages.iter().cloned().map(Arc::new).collect();
     let normalised = normalise(&messages, options);
     assert_eq!(verify(&normalised.messages(), options.dialect), []);
-    normalised
-        .entries
-        .iter()
+    let entries = normalised.entries.iter();
+    entries
         .map(|entry| sketch_message(&entry.message))
         .collect()
 }
@@ -31,191 +56,145 @@ fn sketch_message(message: &Message) -> String {
     let outputs = message
         .outputs()
         .map(|output| format!(" {}={}", output.call_id, output.text()));
-    let text = message
-        .parts
-        .iter()
-        .filter_map(Part::as_text)
-        .map(|text| format!(" {text}"));
-    let parts: String = calls.chain(outputs).chain(text).collect();
+    let texts = message.parts.iter().filter_map(Part::as_text);
+    let texts = texts.filter(|text| !text.is_empty());
+    let texts = texts.map(|text| format!(" {text}"));
+    let parts: String = calls.chain(outputs).chain(texts).collect();
     format!("{}{parts}", message.role.as_str())
 }
 
-fn chat() -> NormaliseOptions {
-    NormaliseOptions::for_dialect(Dialect::Chat)
+const fn with(dialect: Dialect, habit: OpenCallRepair) -> NormaliseOptions {
+    NormaliseOptions { dialect, habit }
 }
 
-fn messages() -> NormaliseOptions {
-    NormaliseOptions::for_dialect(Dialect::Messages)
-}
+/// A repair: options, the history as sketches, the window, and the records.
+type RepairCase = (
+    NormaliseOptions,
+    &'static [&'static str],
+    &'static [&'static str],
+    &'static [RepairKind],
+);
 
-fn responses() -> NormaliseOptions {
-    NormaliseOptions::for_dialect(Dialect::Responses)
-}
+const CHAT: NormaliseOptions = with(Dialect::Chat, OpenCallRepair::Synthesise);
+const MESSAGES: NormaliseOptions = with(Dialect::Messages, OpenCallRepair::Synthesise);
+const RESPONSES: NormaliseOptions = with(Dialect::Responses, OpenCallRepair::Synthesise);
 
-#[test]
-fn an_open_call_gets_an_aborted_output_before_its_siblings() {
-    let log = [
-        Message::user("q"),
-        calls(&["a", "b"]),
-        Message::output("b", "done"),
-    ];
-    let expected = [
-        "user q",
-        "assistant call:a call:b",
-        "tool a=aborted",
-        "tool b=done",
-    ];
-    assert_eq!(sketch(&log, chat()), expected);
-}
+const OPEN: &[&str] = &["user q", "assistant call:a call:b let me see", "tool b=x"];
+const REPEATED: &[&str] = &[
+    "user q",
+    "assistant call:a",
+    "tool a=1",
+    "assistant call:a",
+    "tool a=2",
+];
+const HINT: &[&str] = &["user q", "assistant call:a", "system hint", "tool a=late"];
+const HURRY: &[&str] = &["user q", "assistant call:a", "user hurry", "tool a=late"];
+const HURRY_LAST: &[&str] = &["user q", "assistant call:a", "tool a=late", "user hurry"];
+const ORPHAN: &[&str] = &["tool gone=42", "user q", "assistant a"];
+const TOLD: &str = "user [output of a call that is not in this conversation]\n42";
+const ANSWER_FIRST: &[&str] = &["system s", "assistant hello"];
+const HEAD_SKETCH: &str = "user [The conversation starts here.]";
 
-#[test]
-fn outputs_in_completion_order_stay_as_they_are() {
-    let log = [
-        Message::user("q"),
-        calls(&["a", "b"]),
-        Message::output("b", "2"),
-        Message::output("a", "1"),
-    ];
-    let normalised = normalise(&log.map(Arc::new), chat());
-    assert!(normalised.repairs.is_empty());
-    assert!(
-        normalised
-            .entries
-            .iter()
-            .all(|entry| entry.change == EntryChange::Untouched)
-    );
-}
-
-#[test]
-fn a_late_output_moves_to_its_call_and_what_came_between_follows() {
-    let log = [
-        Message::user("q"),
-        calls(&["a"]),
-        Message::user("hurry"),
-        Message::output("a", "late"),
-    ];
-    let expected = ["user q", "assistant call:a", "tool a=late", "user hurry"];
-    assert_eq!(sketch(&log, chat()), expected);
-}
-
-#[test]
-fn a_late_output_stays_where_its_dialect_finds_it() {
-    let log = |between: Message| {
-        [
-            Message::user("q"),
-            calls(&["a"]),
-            between,
-            Message::output("a", "late"),
-        ]
-    };
-    let as_it_came = ["user q", "assistant call:a", "system hint", "tool a=late"];
-    let hint = log(Message::system("hint"));
-    assert_eq!(sketch(&hint, responses()), as_it_came);
-    assert_eq!(sketch(&hint, messages()), as_it_came);
-    let moved = ["user q", "assistant call:a", "tool a=late", "user hurry"];
-    assert_eq!(sketch(&log(Message::user("hurry")), messages()), moved);
-}
-
-#[test]
-fn orphans_and_duplicates_are_taken_out_with_a_record() {
-    let log = [
-        Message::user("q"),
-        Message::output("nobody", "x"),
-        calls(&["a"]),
-        Message::output("a", "1"),
-        Message::output("a", "2"),
-    ];
-    let normalised = normalise(&log.map(Arc::new), chat());
-    let kinds: Vec<&RepairKind> = normalised
-        .repairs
-        .iter()
-        .map(|repair| &repair.kind)
-        .collect();
-    let expected = [&RepairKind::OrphanDropped, &RepairKind::DuplicateDropped];
-    assert_eq!(kinds, expected);
-}
-
-#[test]
-fn ids_that_repeat_across_rounds_are_matched_by_position() {
-    let log = [
-        Message::user("q"),
-        calls(&["call_0"]),
-        Message::output("call_0", "1"),
-        calls(&["call_0"]),
-        Message::output("call_0", "2"),
-    ];
-    let as_it_came = [
-        "user q",
-        "assistant call:call_0",
-        "tool call_0=1",
-        "assistant call:call_0",
-        "tool call_0=2",
-    ];
-    assert_eq!(sketch(&log, chat()), as_it_came);
-    let unique = [
-        "user q",
-        "assistant call:call_0",
-        "tool call_0=1",
-        "assistant call:call_0_2",
-        "tool call_0_2=2",
-    ];
-    assert_eq!(
-        sketch(&log, NormaliseOptions::for_dialect(Dialect::Messages)),
-        unique
-    );
-}
+const REPAIRS: [RepairCase; 20] = [
+    // An open call gets an output before its siblings.
+    (
+        CHAT,
+        OPEN,
+        &["user q", OPEN[1], "tool a=aborted", "tool b=x"],
+        &[Synthesised],
+    ),
+    (
+        with(Dialect::Chat, OpenCallRepair::Strip),
+        OPEN,
+        &["user q", "assistant call:b let me see", "tool b=x"],
+        &[CallStripped],
+    ),
+    (
+        with(Dialect::Chat, OpenCallRepair::DropRound),
+        OPEN,
+        &["user q"],
+        &[RoundDropped, OrphanDropped],
+    ),
+    // Outputs may come in any order.
+    (
+        CHAT,
+        &["user q", "assistant call:a call:b", "tool b=2", "tool a=1"],
+        &["user q", "assistant call:a call:b", "tool b=2", "tool a=1"],
+        &[],
+    ),
+    // A late output moves to its call, or stays where its dialect finds it.
+    (CHAT, HURRY, HURRY_LAST, &[OutputMoved]),
+    (MESSAGES, HURRY, HURRY_LAST, &[OutputMoved]),
+    (RESPONSES, HINT, HINT, &[]),
+    (MESSAGES, HINT, HINT, &[]),
+    (
+        CHAT,
+        &[
+            "user q",
+            "tool b=x",
+            "assistant call:a",
+            "tool a=1",
+            "tool a=2",
+        ],
+        &["user q", "assistant call:a", "tool a=1"],
+        &[OrphanDropped, DuplicateDropped],
+    ),
+    // Ids that repeat are matched by position.
+    (CHAT, REPEATED, REPEATED, &[]),
+    (
+        MESSAGES,
+        REPEATED,
+        &[
+            "user q",
+            "assistant call:a",
+            "tool a=1",
+            "assistant call:a_2",
+            "tool a_2=2",
+        ],
+        &[IdChanged],
+    ),
+    // An output without a call is taken out or told as text.
+    (
+        with(Dialect::Chat, OpenCallRepair::Synthesise),
+        ORPHAN,
+        &["user q", "assistant a"],
+        &[OrphanDropped],
+    ),
+    (
+        with(Dialect::Chat, OpenCallRepair::Tell),
+        ORPHAN,
+        &[TOLD, "user q", "assistant a"],
+        &[OrphanTold],
+    ),
+    // Only Messages needs a user in front of an assistant.
+    (
+        MESSAGES,
+        ANSWER_FIRST,
+        &["system s", HEAD_SKETCH, "assistant hello"],
+        &[HeadInserted],
+    ),
+    (CHAT, ANSWER_FIRST, ANSWER_FIRST, &[]),
+    (RESPONSES, ANSWER_FIRST, ANSWER_FIRST, &[]),
+    // An empty window gets a message.
+    (CHAT, &[], &[HEAD_SKETCH], &[HeadInserted]),
+    (MESSAGES, &[], &[HEAD_SKETCH], &[HeadInserted]),
+    (RESPONSES, &[], &[HEAD_SKETCH], &[HeadInserted]),
+    (CHAT, &["system s"], &["system s"], &[]),
+];
 
 #[test]
-fn the_three_habits_differ_on_an_open_call() {
-    let talk = Message::assistant("let me see").with_call(Call::new("a", "tool", "{}"));
-    let log = [
-        Message::user("q"),
-        talk.with_call(Call::new("b", "tool", "{}")),
-        Message::output("b", "x"),
-    ];
-    let with = |habit| sketch(&log, NormaliseOptions { habit, ..chat() });
-    let stripped = ["user q", "assistant call:b let me see", "tool b=x"];
-    assert_eq!(with(OpenCallRepair::Strip), stripped);
-    assert_eq!(with(OpenCallRepair::DropRound), ["user q"]);
-}
-
-#[test]
-fn output_without_a_call_is_taken_out_or_told_as_text() {
-    let log = [
-        Message::output("gone", "42"),
-        Message::user("q"),
-        Message::assistant("a"),
-    ];
-    let with = |habit| sketch(&log, NormaliseOptions { habit, ..chat() });
-    assert_eq!(with(OpenCallRepair::Synthesise), ["user q", "assistant a"]);
-    let told = format!("user {WITHOUT_CALL}42");
-    assert_eq!(
-        with(OpenCallRepair::Tell),
-        [told.as_str(), "user q", "assistant a"]
-    );
-}
-
-#[test]
-fn only_messages_gets_a_user_in_front_of_an_assistant() {
-    let log = [Message::system("s"), Message::assistant("hello")];
-    let expected = [
-        "system s",
-        "user [The conversation starts here.]",
-        "assistant hello",
-    ];
-    assert_eq!(sketch(&log, messages()), expected);
-    let as_it_came = ["system s", "assistant hello"];
-    assert_eq!(sketch(&log, chat()), as_it_came);
-    assert_eq!(sketch(&log, responses()), as_it_came);
-}
-
-#[test]
-fn an_empty_window_gets_a_message() {
-    for options in [chat(), messages(), responses()] {
-        let made = ["user [The conversation starts here.]"];
-        assert_eq!(sketch(&[], options), made);
+fn histories_become_valid_by_the_smallest_repairs() {
+    for (options, came, expected, repairs) in REPAIRS {
+        let came: Vec<Message> = came.iter().map(|sketch| message(sketch)).collect();
+        assert_eq!(sketch(&came, options), expected, "{options:?}");
+        let came: Vec<Arc<Message>> = came.into_iter().map(Arc::new).collect();
+        let normalised = normalise(&came, options);
+        let made: Vec<RepairKind> = normalised.repairs.iter().map(|one| one.kind).collect();
+        assert_eq!(made, repairs, "{options:?}: {expected:?}");
+        let mut entries = normalised.entries.iter();
+        let is_untouched = entries.all(|entry| entry.change == EntryChange::Untouched);
+        assert!(is_untouched || !repairs.is_empty(), "{expected:?}");
     }
-    assert_eq!(sketch(&[Message::system("s")], chat()), ["system s"]);
 }
 
 #[test]
@@ -233,7 +212,7 @@ fn an_archived_output_leaves_a_stub() {
         "tool a=[tool output archived]",
         "tool b=new",
     ];
-    assert_eq!(sketch(&log, chat()), expected);
+    assert_eq!(sketch(&log, CHAT), expected);
 }
 
 #[test]
@@ -244,11 +223,11 @@ fn empty_answers_go_in_chat_and_empty_messages_in_messages() {
         Message::new(Role::Assistant, vec![Part::reasoning("hm")]),
         Message::assistant("a"),
     ];
-    assert_eq!(sketch(&log, messages()), ["user q", "assistant a"]);
+    assert_eq!(sketch(&log, MESSAGES), ["user q", "assistant a"]);
     let without_answer = ["user q", "user   ", "assistant a"];
-    assert_eq!(sketch(&log, chat()), without_answer);
+    assert_eq!(sketch(&log, CHAT), without_answer);
     let as_it_came = ["user q", "user   ", "assistant", "assistant a"];
-    assert_eq!(sketch(&log, responses()), as_it_came);
+    assert_eq!(sketch(&log, RESPONSES), as_it_came);
 }
 
 #[test]
@@ -257,14 +236,14 @@ fn answer_with_an_unknown_field_stays_in_chat() {
     let field = RawJson::of("no");
     refusal.meta.extra = vec![("refusal".to_owned(), field)];
     let log = [Message::user("q"), refusal, Message::user("r")];
-    assert_eq!(sketch(&log, chat()), ["user q", "assistant", "user r"]);
+    assert_eq!(sketch(&log, CHAT), ["user q", "assistant", "user r"]);
 }
 
 #[test]
 fn an_empty_answer_at_the_end_of_messages_stays() {
     let empty = Message::new(Role::Assistant, vec![]);
     let log = [Message::user("q"), empty.clone(), Message::user("r"), empty];
-    assert_eq!(sketch(&log, messages()), ["user q", "user r", "assistant"]);
+    assert_eq!(sketch(&log, MESSAGES), ["user q", "user r", "assistant"]);
 }
 
 #[test]
@@ -278,45 +257,23 @@ fn only_a_thought_with_an_id_must_lead_to_something_in_responses() {
     };
     let named = thought(vec![("id".to_owned(), RawJson::of(&"rs_1"))]);
     let log = [Message::user("q"), named, thought(vec![])];
-    assert_eq!(sketch(&log, responses()), ["user q", "assistant"]);
+    assert_eq!(sketch(&log, RESPONSES), ["user q", "assistant"]);
 }
 
 #[test]
-fn text_beside_an_output_in_a_tool_message_becomes_a_user_message() {
-    let mixed = Message::new(
-        Role::Tool,
-        vec![
-            Part::Output(Output::new("a", "1")),
-            Part::text("and a remark"),
-        ],
-    );
-    let log = [Message::user("q"), calls(&["a"]), mixed];
-    let expected = [
-        "user q",
-        "assistant call:a",
-        "tool a=1",
-        "user and a remark",
-    ];
-    assert_eq!(sketch(&log, chat()), expected);
-}
-
-#[test]
-fn an_output_inside_a_user_message_finds_its_call() {
-    let mixed = Message::new(
-        Role::User,
-        vec![
-            Part::Output(Output::new("a", "1")),
-            Part::text("next question"),
-        ],
-    );
-    let log = [Message::user("q"), calls(&["a"]), mixed];
-    let expected = [
-        "user q",
-        "assistant call:a",
-        "tool a=1",
-        "user next question",
-    ];
-    assert_eq!(sketch(&log, chat()), expected);
+fn text_beside_an_output_becomes_a_user_message() {
+    for role in [Role::Tool, Role::User] {
+        let output = Part::Output(Output::new("a", "1"));
+        let mixed = Message::new(role, vec![output, Part::text("and a remark")]);
+        let log = [Message::user("q"), calls(&["a"]), mixed];
+        let expected = [
+            "user q",
+            "assistant call:a",
+            "tool a=1",
+            "user and a remark",
+        ];
+        assert_eq!(sketch(&log, CHAT), expected);
+    }
 }
 
 /// The texts of a window whose log had some positions hidden and a summary put in.

@@ -3,11 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::budget::percent;
-use crate::compaction::archive::ToolSummaries;
 use crate::view::trim::OutputBudget;
 
-/// What happens to outputs that are already in the window. The ways are independent and can be
-/// combined.
+/// What happens to outputs that are already in the window. Of several ways that are enabled, the
+/// first that has something to do is used at a moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Ageing {
@@ -64,6 +63,19 @@ impl Default for PrefixAgeing {
             chars: 500,
         }
     }
+}
+
+/// Who writes the summary of an archived output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolSummaries {
+    /// A model; an excerpt if it fails.
+    #[default]
+    Llm,
+    /// An excerpt.
+    Heuristic,
+    /// Nobody; no output is archived.
+    Off,
 }
 
 /// The oldest visible outputs are archived, and a summary represents them.

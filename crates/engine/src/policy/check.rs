@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 
 use thiserror::Error;
 
+use super::KeepRule;
 use super::Policy;
-use crate::compaction::keep_rules::KeepRule;
 use crate::trigger::{Threshold, Trigger};
 use crate::view::Shape;
 use crate::view::policy::{CompiledViews, ToolGlobs};
@@ -35,7 +35,6 @@ const RANGES: &[(&str, RangedFigure, RangeInclusive<u64>)] = &[
     ("ageing.archive.cutoff", |policy| policy.ageing.archive.enabled.then_some(policy.ageing.archive.cutoff as u64), 1..=u64::MAX),
     ("compaction.keep_percent", |policy| Some(policy.compaction.keep_percent), 1..=90),
     ("compaction.summary_tokens", |policy| Some(policy.compaction.summary_tokens), 64..=u64::MAX),
-    ("compaction.thrash.gain_percent", |policy| Some(policy.compaction.thrash.gain_percent), 0..=99),
     ("compaction.digest.cutoff", |policy| policy.compaction.digest.enabled.then_some(policy.compaction.digest.cutoff as u64), 1..=u64::MAX),
     ("recovery.retries", |policy| Some(policy.recovery.retries.into()), 0..=10),
 ];
@@ -159,54 +158,5 @@ impl SettingFaults {
             value: value.to_owned(),
             allowed: allowed.to_owned(),
         });
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn bad(change: impl Fn(&mut Policy)) -> Vec<String> {
-        let mut policy = Policy::preset("refs").unwrap();
-        change(&mut policy);
-        let found = policy.check(Some(10_000)).unwrap_err();
-        found.iter().map(ToString::to_string).collect()
-    }
-
-    #[test]
-    fn a_reserve_above_the_window_is_named() {
-        let found = bad(|policy| {
-            policy.compaction.when = vec!["log >= window - 16384".parse().unwrap()];
-        });
-        assert_eq!(
-            found,
-            [
-                "compaction.when[0] = \"log >= window - 16384\" is not valid; \
-              allowed: a reserve below the window of 10000 tokens"
-            ]
-        );
-    }
-
-    #[test]
-    fn limits_that_contradict_each_other_are_named() {
-        let found = bad(|policy| policy.ageing.placeholder.budget.min = 70_000);
-        assert_eq!(
-            found,
-            [
-                "ageing.placeholder.budget = 70000 (min), 60000 (max) is not valid; \
-              allowed: min no larger than max"
-            ]
-        );
-    }
-
-    #[test]
-    fn every_mistake_is_told_at_once() {
-        let found = bad(|policy| {
-            policy.compaction.keep_percent = 0;
-            policy.recovery.retries = 99;
-            policy.views.protected = vec!["[a".to_owned()];
-            policy.compaction.summary_tokens = 10;
-        });
-        assert_eq!(found.len(), 4, "{found:?}");
     }
 }

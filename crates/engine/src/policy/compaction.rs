@@ -2,10 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::compaction::keep_rules::KeepRule;
-use crate::compaction::prompt::SummaryPrompt;
-use crate::compaction::rebuild::SummaryPlacement;
-use crate::compaction::request::SummaryRequestForm;
+use super::SummaryPrompt;
 use crate::trigger::{Trigger, TriggerRule};
 
 /// A moment at which the conditions are evaluated.
@@ -22,8 +19,6 @@ pub enum Moment {
     BeforeFinal,
     /// A turn has ended.
     AfterTurn,
-    /// A user asked for it.
-    ByHand,
 }
 
 /// What a compaction leaves.
@@ -45,26 +40,87 @@ pub enum Strategy {
     Automatic,
 }
 
-/// When automatic compaction stops because it does not help.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ThrashSettings {
-    /// The number of compactions in a row without enough gain; 0 to never stop.
-    pub passes: u32,
-    /// The gain that is enough, in percent of the window before, by the next reported usage.
-    pub gain_percent: u64,
-    /// From this number of compactions on, each comes with a warning; 0 for never.
-    pub warn_after: u32,
+/// One rule for what survives.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "keep", rename_all = "snake_case")]
+pub enum KeepRule {
+    /// The last turns, after the summary.
+    LastTurns {
+        /// How many.
+        turns: usize,
+    },
+    /// The newest messages up to a number of tokens, after the summary.
+    RecentTokens {
+        /// How many tokens.
+        tokens: u64,
+    },
+    /// The newest messages, after the summary.
+    RecentMessages {
+        /// How many.
+        messages: usize,
+    },
+    /// The newest messages in whole turns, after the summary: from the turn boundary nearest to a
+    /// number of messages before the end (design `turns`).
+    RecentTurns {
+        /// The approximate number of messages.
+        messages: usize,
+    },
+    /// User messages, newest first up to a number of tokens, before the summary.
+    UserMessages {
+        /// How many tokens.
+        tokens: u64,
+    },
+    /// The same, but the newest message that does not fit is cut in its middle to the remaining
+    /// budget, and no older one is taken.
+    UserMessagesCut {
+        /// How many tokens.
+        tokens: u64,
+    },
+    /// Rounds that call a protected tool, after the summary.
+    ProtectedTools {
+        /// Names or globs of the tools.
+        tools: Vec<String>,
+    },
+    /// Rounds with a call that has no output yet, after the summary.
+    OpenCalls,
 }
 
-impl Default for ThrashSettings {
-    fn default() -> Self {
-        Self {
-            passes: 2,
-            gain_percent: 10,
-            warn_after: 4,
-        }
+/// The place of the summary.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "placement", rename_all = "snake_case")]
+pub enum SummaryPlacement {
+    /// A user message, after the user's own messages and before the recent ones.
+    Message {
+        /// The beginning of the summary.
+        prefix: String,
+    },
+    /// The end of the system messages. A summary that quotes outputs stands in a user message.
+    System {
+        /// The beginning of the summary.
+        prefix: String,
+    },
+}
+
+impl SummaryPlacement {
+    /// The beginning of the summary.
+    pub(crate) fn prefix(&self) -> &str {
+        let (Self::Message { prefix } | Self::System { prefix }) = self;
+        prefix
     }
+}
+
+/// The form of a request to the summariser.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SummaryRequestForm {
+    /// The messages themselves, with the instructions at the end.
+    #[default]
+    Messages,
+    /// The conversation as text in one message.
+    Text,
+    /// User and assistant texts in whole turns, in one batch or in two that are merged (design
+    /// `turns`).
+    Turns,
 }
 
 /// Settings for outputs among the messages kept after the summary.
@@ -135,8 +191,8 @@ pub struct CompactionPolicy {
     /// True to write a summary without a model if the summariser fails; false to leave the
     /// conversation unchanged while it fits.
     pub fallback: bool,
-    /// When automatic compaction stops because it does not help.
-    pub thrash: ThrashSettings,
+    /// From this number of compactions on, each comes with a warning; 0 for never.
+    pub warn_after: u32,
 }
 
 impl Default for CompactionPolicy {
@@ -163,7 +219,7 @@ impl Default for CompactionPolicy {
             digest: ToolDigest::default(),
             show_ref: true,
             fallback: true,
-            thrash: ThrashSettings::default(),
+            warn_after: 4,
         }
     }
 }

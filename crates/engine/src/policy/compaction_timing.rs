@@ -73,70 +73,67 @@ impl CompactionPolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trigger::Comparison;
     use trimtab_model::Usage;
 
-    fn trigger(metric: Metric, is: Comparison, value: Threshold) -> Trigger {
-        Trigger { metric, is, value }
-    }
-
-    fn compaction(rule: TriggerRule, when: Vec<Trigger>) -> CompactionPolicy {
+    fn compaction(rule: TriggerRule, when: &[&str]) -> CompactionPolicy {
         CompactionPolicy {
-            when,
+            when: when.iter().map(|text| text.parse().unwrap()).collect(),
             rule,
             ..CompactionPolicy::default()
         }
     }
 
     #[test]
-    fn a_ratio_fires_at_its_floor() {
-        let ratio = trigger(
-            Metric::UsageTotal,
-            Comparison::AtLeast,
-            Threshold::WindowRatio(0.8),
-        );
-        let fires = |total| {
-            let usage = Usage {
+    fn a_condition_fires_if_it_is_known_and_holds() {
+        let used = |total| TriggerInputs {
+            window: Some(1_001),
+            usage: Some(Usage {
                 input: total,
                 ..Usage::default()
-            };
-            let inputs = TriggerInputs {
-                window: Some(1_001),
-                usage: Some(usage),
-                ..TriggerInputs::default()
-            };
-            compaction(TriggerRule::Any, vec![ratio])
-                .fired(&inputs)
-                .is_some()
+            }),
+            ..TriggerInputs::default()
         };
-        assert!(!fires(799));
-        assert!(fires(800));
-    }
-
-    #[test]
-    fn trigger_with_an_unknown_value_does_not_fire() {
-        let ratio = trigger(
-            Metric::UsageTotal,
-            Comparison::AtLeast,
-            Threshold::WindowRatio(0.8),
-        );
-        let none = compaction(TriggerRule::Any, vec![ratio]).fired(&TriggerInputs::default());
-        assert_eq!(none, None);
+        let counted = TriggerInputs {
+            log_tokens: 10,
+            messages: 60,
+            ..TriggerInputs::default()
+        };
+        let list = ["log >= window - 16384", "log >= 8000", "messages >= 50"];
+        let cases: [(TriggerRule, &[&str], &TriggerInputs, Option<&str>); 6] = [
+            (
+                TriggerRule::Any,
+                &["usage >= 0.8 x window"],
+                &used(799),
+                None,
+            ),
+            (
+                TriggerRule::Any,
+                &["usage >= 0.8 x window"],
+                &used(800),
+                Some("usage >= 0.8 x window"),
+            ),
+            (TriggerRule::Any, &["usage >= 0.8 x window"], &counted, None),
+            (TriggerRule::FirstKnown, &list, &counted, None),
+            (TriggerRule::Any, &list, &counted, Some("messages >= 50")),
+            (TriggerRule::Any, &[], &counted, None),
+        ];
+        for (rule, when, inputs, expected) in cases {
+            let mut compaction = compaction(rule, when);
+            let fired = compaction.fired(inputs).map(|trigger| trigger.to_string());
+            assert_eq!(fired.as_deref(), expected, "{rule:?} {when:?}");
+            compaction.auto = false;
+            assert_eq!(compaction.fired(inputs), None, "it is switched off");
+        }
     }
 
     #[test]
     fn an_unknown_window_is_told_only_where_it_is_missed() {
-        let ratio = trigger(
-            Metric::UsageTotal,
-            Comparison::AtLeast,
-            Threshold::WindowRatio(0.8),
-        );
-        let count = trigger(Metric::Messages, Comparison::AtLeast, Threshold::Fixed(50));
         let used = TriggerInputs {
             usage: Some(Usage::default()),
             ..TriggerInputs::default()
         };
-        let strict = compaction(TriggerRule::Any, vec![ratio]);
+        let strict = compaction(TriggerRule::Any, &["usage >= 0.8 x window"]);
+        let ratio = strict.when[0];
         assert_eq!(strict.check_window(&used), Err(WindowUnknown(ratio)));
         assert_eq!(strict.check_window(&TriggerInputs::default()), Ok(()));
         let known = TriggerInputs {
@@ -144,52 +141,15 @@ mod tests {
             ..used
         };
         assert_eq!(strict.check_window(&known), Ok(()));
-        assert_eq!(
-            compaction(TriggerRule::Any, vec![ratio, count]).check_window(&used),
-            Ok(())
+        let one_known = compaction(
+            TriggerRule::Any,
+            &["usage >= 0.8 x window", "messages >= 50"],
         );
+        assert_eq!(one_known.check_window(&used), Ok(()));
         let off = CompactionPolicy {
             auto: false,
             ..strict
         };
         assert_eq!(off.check_window(&used), Ok(()));
-    }
-
-    #[test]
-    fn the_first_known_condition_decides_alone() {
-        let list = vec![
-            trigger(
-                Metric::Log,
-                Comparison::AtLeast,
-                Threshold::WindowLess(16_384),
-            ),
-            trigger(Metric::Log, Comparison::AtLeast, Threshold::Fixed(8_000)),
-            trigger(Metric::Messages, Comparison::AtLeast, Threshold::Fixed(50)),
-        ];
-        let inputs = TriggerInputs {
-            log_tokens: 10,
-            messages: 60,
-            ..TriggerInputs::default()
-        };
-        assert_eq!(
-            compaction(TriggerRule::FirstKnown, list.clone()).fired(&inputs),
-            None
-        );
-        assert_eq!(
-            compaction(TriggerRule::Any, list.clone()).fired(&inputs),
-            Some(list[2])
-        );
-    }
-
-    #[test]
-    fn switched_off_means_never() {
-        let always = trigger(Metric::Messages, Comparison::AtLeast, Threshold::Fixed(1));
-        let inputs = TriggerInputs {
-            messages: 9,
-            ..TriggerInputs::default()
-        };
-        let mut compaction = compaction(TriggerRule::Any, vec![always]);
-        compaction.auto = false;
-        assert_eq!(compaction.fired(&inputs), None);
     }
 }

@@ -3,16 +3,6 @@
 use super::Policy;
 
 const NO_AUTO: &str = "compaction.auto is false";
-const NO_PASSES: &str = "compaction.thrash.passes is 0";
-
-/// Settings that always matter.
-const ALWAYS: [&str; 5] = [
-    "ageing.placeholder.enabled",
-    "ageing.prefix.enabled",
-    "ageing.archive.enabled",
-    "ageing.rewrite.enabled",
-    "compaction.enabled",
-];
 
 /// The prefix of settings that have no effect, the reason as text, and the condition.
 type IdleSettingRule = (&'static str, &'static str, fn(&Policy) -> bool);
@@ -34,8 +24,7 @@ const IDLE: &[IdleSettingRule] = &[
     ("compaction.rule", NO_AUTO, |policy| !policy.compaction.auto),
     ("compaction.rule", "compaction.when has fewer than two conditions", |policy| policy.compaction.when.len() < 2),
     ("compaction.background", NO_AUTO, |policy| !policy.compaction.auto),
-    ("compaction.thrash.", NO_AUTO, |policy| !policy.compaction.auto),
-    ("compaction.thrash.gain_percent", NO_PASSES, |policy| policy.compaction.thrash.passes == 0),
+    ("compaction.warn_after", NO_AUTO, |policy| !policy.compaction.auto),
     ("compaction.digest.cutoff", "compaction.digest.enabled is false", |policy| !policy.compaction.digest.enabled),
     ("compaction.", "compaction.enabled is false", |policy| !policy.compaction.enabled),
     ("recovery.", NO_AUTO, |policy| !policy.compaction.auto),
@@ -60,11 +49,10 @@ impl Policy {
     /// # Ok::<_, trimtab_engine::policy::UnknownPreset>(())
     /// ```
     pub fn why_idle(&self, setting: &str) -> Option<&'static str> {
-        if ALWAYS.contains(&setting) {
-            return None;
-        }
-        let mut idle = IDLE.iter();
-        idle.find(|(begins, _, holds)| setting.starts_with(begins) && holds(self))
-            .map(|(_, because, _)| *because)
+        // A setting is not a reason for itself.
+        let is_idle = |(begins, because, holds): &&IdleSettingRule| {
+            setting.starts_with(begins) && !because.starts_with(setting) && holds(self)
+        };
+        IDLE.iter().find(is_idle).map(|(_, because, _)| *because)
     }
 }

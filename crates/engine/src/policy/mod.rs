@@ -13,19 +13,25 @@ mod compaction_timing;
 mod estimate;
 mod idle_settings;
 mod presets;
+mod prompt;
+mod recovery;
 
 use serde::{Deserialize, Serialize};
 
-use crate::compaction::recovery::{RecoveryPolicy, Rung};
 use crate::normalise::OpenCallRepair;
 use crate::view::policy::ViewPolicy;
 
-pub use crate::compaction::request::SummaryRequestForm;
-pub use ageing::{Ageing, ArchiveAgeing, PlaceholderAgeing, PrefixAgeing, RewriteAgeing};
+pub use ageing::{
+    Ageing, ArchiveAgeing, PlaceholderAgeing, PrefixAgeing, RewriteAgeing, ToolSummaries,
+};
 pub use check::BadSetting;
-pub use compaction::{CompactionPolicy, Moment, Strategy, ThrashSettings, ToolDigest};
+pub use compaction::{
+    CompactionPolicy, KeepRule, Moment, Strategy, SummaryPlacement, SummaryRequestForm, ToolDigest,
+};
 pub use estimate::EstimateBy;
 pub use presets::{PRESETS, Preset, UnknownPreset, preset_file};
+pub use prompt::SummaryPrompt;
+pub use recovery::{RecoveryPolicy, Rung};
 
 /// Everything that decides what goes into a window.
 ///

@@ -17,7 +17,7 @@ use crate::normalise::{
     normalise_after, treats_alike,
 };
 use crate::removal::SafeCuts;
-use crate::verify::{VerifiedPart, VerifiedStep, Verifier, WindowFault, reads_alike};
+use crate::verify::{VerifiedPart, VerifiedStep, Verifier, WindowFault};
 use crate::view::WindowOutputs;
 use crate::view::output_index::{NewestOutputs, OutputIndex};
 
@@ -147,9 +147,8 @@ impl WindowBuilder {
     pub(super) fn is_shown_alone(&self, at: usize, message: &Message) -> bool {
         let entry = self.entry_of.get(at).copied().flatten();
         let slot = self.slots.slots.get(at);
-        let alike = |slot: &Slot| {
-            treats_alike(&slot.message, message) && reads_alike(&slot.message, message)
-        };
+        // What the verifier reads of a message is a part of what is compared here.
+        let alike = |slot: &Slot| treats_alike(&slot.message, message);
         // `entry_of` is valid only while the window is up to date.
         self.faults.is_some() && entry.is_some() && slot.is_some_and(alike)
     }

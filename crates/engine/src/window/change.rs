@@ -8,16 +8,13 @@ use trimtab_model::{Dialect, Message};
 use super::build::WindowBuilder;
 use super::slots::{RemovedTail, SlotInfo};
 use super::{InvalidWindow, Projection};
-use crate::journal::{EditIndex, JournalEntry};
+use crate::journal::EditIndex;
 use crate::normalise::{MessageSource, Slot};
 use crate::plan::Plan;
 
-/// The replaced slots, to put them back.
-pub(super) struct UndoChange {
-    /// The number of settled slots before the replaced ones, the first replaced slot, and the slots
-    /// as they were.
-    before: Option<(usize, usize, RemovedTail)>,
-}
+/// The replaced slots, to put them back: the number of settled slots before them, the first of them,
+/// and the slots as they were. None if slots were only shown differently.
+type ReplacedSlots = Option<(usize, usize, RemovedTail)>;
 
 /// A slot that is shown differently, while nothing else changes.
 struct ShownSlot {
@@ -50,8 +47,8 @@ impl Projection {
         }
     }
 
-    /// Executes a plan on the slots. None if that needs the whole journal.
-    pub(super) fn change(&mut self, plan: &Plan) -> Option<UndoChange> {
+    /// Executes a plan on the slots.
+    pub(super) fn change(&mut self, plan: &Plan) -> ReplacedSlots {
         let changes = EditIndex::of([plan]);
         // The most frequent plan only shows some outputs differently. Its cost is that of these
         // outputs.
@@ -59,11 +56,11 @@ impl Projection {
             for one in shown {
                 self.builder.show(one.slot, one.message, one.measure);
             }
-            return Some(UndoChange { before: None });
+            return None;
         }
         let first = self.first_changed(&changes);
         let slots = self.slots().get(first..).unwrap_or_default();
-        let applied = changes.applied(slots, &self.log)?;
+        let applied = changes.applied(slots, &self.log);
         // Slots before the first change may have to be normalised again, but they stay the same
         // slots.
         self.builder.unsettle(self.depends_on(first));
@@ -73,9 +70,7 @@ impl Projection {
             let known = self.slot_info(&slot);
             self.builder.push(slot, known);
         }
-        Some(UndoChange {
-            before: Some((settled, first, before)),
-        })
+        Some((settled, first, before))
     }
 
     /// The first slot whose normalisation may depend on the slot at `at`. Outputs directly before
@@ -103,30 +98,18 @@ impl Projection {
             }
             return Ok(total);
         }
-        let Some(changed) = self.change(plan) else {
-            return self.measure_of_all_with(plan);
-        };
+        let replaced = self.change(plan);
         let measured = self
             .builder
             .window()
             .map(|window| window.measures().total());
-        if let Some((settled, first, slots)) = changed.before {
+        if let Some((settled, first, slots)) = replaced {
             self.builder.cut_off(first);
             // Steps that settled meanwhile did so next to other slots.
             self.builder.unsettle(settled);
             self.builder.extend(slots);
         }
         measured
-    }
-
-    /// The same, by building everything again.
-    fn measure_of_all_with(&self, plan: &Plan) -> Result<Measure, InvalidWindow> {
-        // Rare: the plan names parts by their numbers in the log, and an earlier plan removed some
-        // of these parts.
-        let mut journal = self.journal.clone();
-        journal.append(JournalEntry::Plan(plan.clone()));
-        let mut all = Self::restore(self.builder.options, self.log.clone(), journal);
-        Ok(all.window()?.measures().total())
     }
 
     /// The slots that are shown differently, if nothing else of the window changes.
@@ -138,7 +121,7 @@ impl Projection {
         let mut shown = Vec::new();
         for number in numbers {
             let slot = self.slots().get(number)?;
-            let message = changes.edited(slot, &self.log)?;
+            let message = changes.edited(slot, &self.log);
             if Arc::ptr_eq(&message, &slot.message) {
                 continue;
             }
@@ -163,19 +146,20 @@ impl Projection {
             Some(slot.source.position())
         };
         let shown = changes.messages().filter_map(|at| self.slot_number(at));
-        let hidden = changes.first_hidden();
-        let hidden = hidden.map(|from| slots.first_behind(|slot| slot.source.position() < from));
-        let inserted = changes.first_inserted().map(|before| {
+        let hidden = changes.hidden.first();
+        let hidden =
+            hidden.map(|(from, _)| slots.first_behind(|slot| slot.source.position() < *from));
+        let inserted = changes.inserted.first().map(|(before, _)| {
             slots.first_behind(|slot| match slot.source {
-                MessageSource::Log(at) => at < before,
-                MessageSource::Inserted(at) => at <= before,
+                MessageSource::Log(at) => at < *before,
+                MessageSource::Inserted(at) => at <= *before,
             })
         });
         // Withdrawals start at the front, so it is enough to look at the first inserted slot.
         let withdrawn = slots.inserted.first().copied();
         let withdrawn = withdrawn
             .filter(|number| position(*number).is_some_and(|position| changes.withdraws(position)));
-        let stripped = changes.stripped().iter().find_map(|(from, to)| {
+        let stripped = changes.stripped.iter().find_map(|(from, to)| {
             let behind = |number: &usize| position(*number).is_some_and(|at| at < *from);
             let first = slots.thoughts.partition_point(behind);
             let number = slots.thoughts.get(first).copied();

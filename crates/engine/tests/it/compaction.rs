@@ -1,10 +1,10 @@
 //! What a compaction says and asks, over any history.
 
 use proptest::prelude::*;
-use trimtab_engine::compaction::prompt::SummaryPrompt;
-use trimtab_engine::compaction::summary_requests::{SummaryModel, SummaryRequests, requests};
+use trimtab_engine::decide::summary::requests::{SummaryModel, SummaryRequests, requests};
+use trimtab_engine::policy::SummaryPrompt;
 use trimtab_engine::policy::SummaryRequestForm;
-use trimtab_model::{Call, Message, MessageKind, Output, Part, Role};
+use trimtab_model::Message;
 use trimtab_testkit::cases;
 use trimtab_testkit::history::{any_history, hostile_text};
 
@@ -38,7 +38,7 @@ proptest! {
     #[test]
     fn requests_fit_and_end(log in any_history(40), form in form(), window in 0..9_000u64) {
         let summariser = SummaryModel { window: Some(window), max_output: window / 8, ..SummaryModel::default() };
-        let requests = requests(&log, form, &SummaryPrompt::default(), summariser, &weigh);
+        let requests = requests(&log, form, &SummaryPrompt::default(), "", summariser, &weigh);
         let made = asked(&requests, "<summary>so far</summary>");
         prop_assert!(made.len() == requests.len() || form == SummaryRequestForm::Turns);
         let answers: Vec<Option<&str>> = made.iter().map(|_| Some("so far")).collect();
@@ -52,36 +52,12 @@ proptest! {
     #[test]
     fn conversation_text_cannot_close_a_tag(log in any_history(30), answer in hostile_text()) {
         let summariser = SummaryModel { window: Some(6_000), max_output: 600, ..SummaryModel::default() };
-        let requests = requests(&log, SummaryRequestForm::Text, &SummaryPrompt::default(), summariser, &weigh);
+        let requests = requests(&log, SummaryRequestForm::Text, &SummaryPrompt::default(), "", summariser, &weigh);
         for messages in asked(&requests, &answer) {
             let text = messages[0].text();
             prop_assert_eq!(text.matches("</conversation>").count(), 1);
             let said = text.split("</conversation>").next().unwrap_or_default();
-            let said = said.replace("</previous-summary>", "");
             prop_assert!(!said.contains("</"), "{said}");
-        }
-    }
-
-    #[test]
-    fn every_message_is_asked_about_once(rounds in 1..60usize, window in 2_500..9_000u64, form in form()) {
-        let mut log = vec![Message::user("FACT-1 of before").with_kind(MessageKind::Summary)];
-        for n in 0..rounds {
-            log.push(Message::user(format!("question {n}.")));
-            log.push(Message::assistant(format!("reply {n}.")).with_call(Call::new(format!("c{n}"), "run", "{}")));
-            let output = Output::new(format!("c{n}"), format!("output {n}.{}", "o".repeat(300)));
-            log.push(Message::new(Role::Tool, vec![Part::Output(output)]));
-        }
-        let summariser = SummaryModel { window: Some(window), max_output: 300, ..SummaryModel::default() };
-        let requests = requests(&log, form, &SummaryPrompt::default(), summariser, &weigh);
-        let made = asked(&requests, "<summary>so far</summary>");
-        let said: Vec<_> = made.iter().flatten().map(Message::text).collect();
-        let said = said.join("\n");
-        prop_assert!(said.contains("FACT-1 of before"));
-        for n in 0..rounds {
-            prop_assert_eq!(said.matches(&format!("question {n}.")).count(), 1);
-            prop_assert_eq!(said.matches(&format!("reply {n}.")).count(), 1);
-            let outputs = usize::from(form != SummaryRequestForm::Turns);
-            prop_assert_eq!(said.matches(&format!("output {n}.")).count(), outputs);
         }
     }
 }

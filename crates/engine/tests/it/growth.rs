@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use proptest::prelude::*;
-use trimtab_engine::compaction::archive;
+use trimtab_engine::decide::age::archive;
 use trimtab_engine::log::Log;
 use trimtab_engine::normalise::MessageSource;
 use trimtab_engine::plan::{Edit, Plan, PlanReason};

@@ -6,14 +6,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use trimtab_engine::admission::{IncomingOutput, OutputRoom, incoming_view};
+use trimtab_engine::decide::admit::{IncomingOutput, OutputRoom, incoming_view};
+use trimtab_engine::decide::{
+    CallConditions, CompactionDraft, ConversationState, PlanStep, age, conservative_tokens,
+    rungs_before_call, shorten_sent, step_for_rung,
+};
 use trimtab_engine::normalise::NormaliseOptions;
 use trimtab_engine::plan::{Edit, Plan, PlanReason};
-use trimtab_engine::planner::{
-    AgeingMethod, CallConditions, CompactionDraft, ConversationState, Ladder, NextStep, PlanStep,
-    age, conservative_tokens,
-};
-use trimtab_engine::policy::Policy;
+use trimtab_engine::policy::{Moment, Policy};
 use trimtab_engine::verify::verify;
 use trimtab_engine::view::policy::CompiledViews;
 use trimtab_engine::window::Projection;
@@ -177,7 +177,7 @@ impl Run {
         if self.projection.log().len() < 2 {
             return None;
         }
-        let step = self.decide(|conversation| age(conversation, AgeingMethod::Rewrite));
+        let step = self.decide(|conversation| age(conversation, Moment::BeforeCall));
         match step? {
             PlanStep::Draft(draft) => Some(*draft),
             _ => None,
@@ -205,31 +205,35 @@ impl Run {
 
     /// What a caller does before every call: what a rewrite does not bring down has to fit.
     fn fit(&mut self) {
-        let mut ladder = Ladder::before_call(&self.policy);
-        let mut helped = None;
-        loop {
-            let next = self.decide(|conversation| ladder.next(helped, conversation));
-            let plan = match next {
-                NextStep::Step(PlanStep::Plan(plan, _)) => plan,
-                NextStep::Step(PlanStep::Draft(mut draft)) => {
-                    if let Some(archived) = self.archive(draft.replaced()) {
-                        draft.stored_at(archived);
-                    }
-                    draft.finish(None).plan
-                }
-                // There are no media and no model.
-                NextStep::Step(_)
-                | NextStep::Summarise(_)
-                | NextStep::Done
-                | NextStep::Stuck(_) => return,
-            };
-            let plan = self.projection.would_shrink(plan, Measure::tokens).unwrap();
-            helped = Some(plan.is_some());
-            if let Some(plan) = plan {
-                self.projection.carry_out(plan);
-                self.rewritten = true;
-            }
+        for rung in rungs_before_call(&self.policy) {
+            while self.step(|conversation, excess| {
+                step_for_rung(conversation, rung, excess, &PlanReason::Fit)
+            }) {}
         }
+        self.step(|conversation, excess| shorten_sent(conversation, excess, &PlanReason::Fit));
+    }
+
+    /// Executes a step if the window does not fit; false if that did not help.
+    fn step(&mut self, step: impl FnOnce(&ConversationState<'_>, u64) -> Option<PlanStep>) -> bool {
+        let step = self.decide(|conversation| step(conversation, conversation.removable_excess()?));
+        let plan = match step {
+            Some(PlanStep::Plan(plan, _)) => plan,
+            Some(PlanStep::Draft(mut draft)) => {
+                if let Some(archived) = self.archive(draft.replaced()) {
+                    draft.stored_at(archived);
+                }
+                draft.finish(None).plan
+            }
+            // There are no media and no model.
+            _ => return false,
+        };
+        let plan = self.projection.would_shrink(plan, Measure::tokens).unwrap();
+        let helped = plan.is_some();
+        if let Some(plan) = plan {
+            self.projection.carry_out(plan);
+            self.rewritten = true;
+        }
+        helped
     }
 
     /// Stores messages that go, with all that is behind the refs in them.

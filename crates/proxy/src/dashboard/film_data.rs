@@ -5,11 +5,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Value, json};
-use trimtab::film::{Film, FilmOptions, LogFilm};
+use trimtab::film::{Film, film_of};
 use trimtab::session::{Session, Setup};
+use trimtab_engine::decide::CallConditions;
 use trimtab_engine::journal::JournalEntry;
 use trimtab_engine::normalise::MessageSource;
-use trimtab_engine::planner::CallConditions;
 use trimtab_engine::trigger::Metric;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Message, Usage};
@@ -46,7 +46,7 @@ struct SessionFilm<'a> {
     messages: usize,
     /// Changes whenever messages can be shown differently.
     decisions: usize,
-    film: &'a Film,
+    film: Film,
     own_texts: Vec<Value>,
     preset: &'a str,
     /// Tokens of the tool definitions, which are in front of every call.
@@ -77,16 +77,13 @@ pub(super) fn film(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
         Err(snapshot) => snapshot,
     };
     let setup = &snapshot.setup;
-    let mut film = LogFilm::new(FilmOptions::of(setup));
-    // A film that begins can follow everything.
-    let _is_current = film.follow(&snapshot.log, &snapshot.entries);
     let answer = to_json(&SessionFilm {
         id: &id,
         entry,
         calls,
         messages: snapshot.log.len(),
         decisions: snapshot.entries.len(),
-        film: film.film(),
+        film: film_of(&snapshot.log, &snapshot.entries, setup),
         own_texts: snapshot.own_texts.iter().map(OwnText::json).collect(),
         preset: &setup.policy.preset,
         tools: setup.calibration.tokens(&setup.tools),
@@ -113,13 +110,8 @@ impl OwnText {
 impl SessionSnapshot {
     fn of(session: &Session) -> Self {
         let projection = session.projection();
-        let log = projection.log().messages().iter().enumerate();
-        let log = log.filter_map(|(at, message)| {
-            let measure = projection.measure(at)?;
-            Some((Arc::clone(message), *measure))
-        });
         Self {
-            log: log.collect(),
+            log: projection.measured_log(),
             entries: projection.journal().entries().to_vec(),
             setup: session.setup().clone(),
             own_texts: own_texts(session),

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue, Method, Request};
 use serde_json::{Map, Value, json};
 use tokio::task::spawn_blocking;
 use trimtab::session::{PendingSummary, SessionError, SummariserAnswer, SummaryRequest};
-use trimtab_engine::compaction::answer::SummaryEnding;
+use trimtab_engine::decide::summary::answer::SummaryEnding;
 use trimtab_model::{Dialect, Message, RawJson};
 use trimtab_store::{SessionId, Stream};
 use trimtab_wire::scan::{BodyScan, LimitName};

@@ -103,16 +103,10 @@ impl<'k> KnownKeys<'k> {
         Ok(SetValue::new(name.to_owned(), value, source))
     }
 
-    /// All settings in the `table` of a project's file, or the names of those that projects may not
-    /// set.
-    pub(super) fn of_project(
-        &self,
-        table: &Table,
-        source: &SettingSource,
-    ) -> Result<Result<Vec<SetValue>, Vec<String>>, ConfigError> {
-        let mut all = self.settings_in(table, source)?;
+    /// The names of the settings in a project's file that projects may not set.
+    pub(super) fn refuse_in_project(&self, all: &mut [SetValue]) -> Vec<String> {
         let mut refused = Vec::new();
-        for set in &mut all {
+        for set in all {
             let Some(key) = self.find(&set.name) else {
                 continue;
             };
@@ -120,11 +114,7 @@ impl<'k> KnownKeys<'k> {
             set.appends = matches!(key.in_project, InProject::Fields(_));
             self.refuse(key, &set.name, &set.value, &mut refused);
         }
-        Ok(if refused.is_empty() {
-            Ok(all)
-        } else {
-            Err(refused)
-        })
+        refused
     }
 
     /// Adds to `refused` what a project may not set of `key`.
@@ -142,12 +132,10 @@ impl<'k> KnownKeys<'k> {
                 refused.extend(others.map(|field| format!("{name}.{field}")));
             }
             InProject::Policies => {
-                let policies = value.as_table().into_iter().flatten();
-                for (policy, value) in policies {
-                    let Some(table) = value.as_table() else {
-                        continue;
-                    };
-                    self.refuse_inside(&format!("{name}.{policy}"), "", table, refused);
+                for (policy, value) in value.as_table().into_iter().flatten() {
+                    if let Some(table) = value.as_table() {
+                        self.refuse_inside(&format!("{name}.{policy}"), "", table, refused);
+                    }
                 }
             }
         }
@@ -206,7 +194,6 @@ fn check(
 }
 
 /// One setting from some source.
-#[derive(Clone, Debug)]
 pub(super) struct SetValue {
     pub(super) name: String,
     pub(super) value: Value,

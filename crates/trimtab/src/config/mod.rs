@@ -48,9 +48,9 @@ pub use schema::{commented, inline, schema};
 pub use source::SettingSource;
 pub use trust::{NotRead, UntrustedFile, read_own_file};
 
-use layered_settings::{KnownKeys, LayeredSettings};
+use layered_settings::{KnownKeys, LayeredSettings, SetValue};
 use redacted::redact_value;
-use setting_layers::{SettingLayers, collect_layers, preset};
+use setting_layers::{collect_layers, preset};
 
 /// One resolved setting.
 #[derive(Clone, Debug, PartialEq)]
@@ -90,11 +90,12 @@ impl Config {
         let keys = inputs.keys();
         let layers = collect_layers(inputs, &KnownKeys { keys: &keys })?;
         // The preset must be known first: it is the lowest layer.
-        let preset = preset(&layers)?;
-        let mut base = base(&preset);
+        let mut base = base(preset(&layers));
         base.table.extend(inputs.defaults.clone());
         let mut settings = base.clone();
-        layers.all().for_each(|set| settings.apply(set));
+        for set in &layers {
+            settings.apply(set);
+        }
         let policy = policy(&settings).map_err(|error| unreadable_policy(base, &layers, &error))?;
         // 0 means that the figure is looked up.
         let number = |name: &str| {
@@ -119,14 +120,12 @@ impl Config {
     /// The value of one setting that is not part of a policy, and so does not depend on the preset.
     /// The other settings are not validated.
     pub fn lookup(inputs: &ConfigInputs, key: &str) -> Result<Option<Value>, ConfigError> {
-        let layers = collect_layers(
-            inputs,
-            &KnownKeys {
-                keys: &inputs.keys(),
-            },
-        )?;
+        let keys = inputs.keys();
+        let layers = collect_layers(inputs, &KnownKeys { keys: &keys })?;
         let mut settings = LayeredSettings::of_table(inputs.defaults.clone());
-        layers.all().for_each(|set| settings.apply(set));
+        for set in &layers {
+            settings.apply(set);
+        }
         Ok(settings.get(key).cloned())
     }
 
@@ -147,8 +146,7 @@ impl Config {
             return Ok(());
         }
         let with_source = |bad: BadSetting| {
-            let key = bad.setting.split('[').next().unwrap_or_default();
-            let source = self.source(key);
+            let source = self.source(bad.setting.split('[').next().unwrap_or_default());
             (bad, source)
         };
         Err(ConfigError::Bad(bad.into_iter().map(with_source).collect()))
@@ -248,24 +246,21 @@ fn policy(settings: &LayeredSettings) -> Result<Policy, toml::de::Error> {
 /// unreadable. The error of the TOML reader does not.
 fn unreadable_policy(
     mut settings: LayeredSettings,
-    layers: &SettingLayers,
+    layers: &[SetValue],
     error: &toml::de::Error,
 ) -> ConfigError {
-    let mut all = layers.all();
-    let found = all.find(|set| {
+    let found = layers.iter().find(|set| {
         settings.apply(set);
         policy(&settings).is_err()
     });
-    let found = found.cloned();
+    let (key, value, origin) = match found {
+        Some(set) => (set.name.as_str(), set.value.to_string(), set.source.clone()),
+        None => ("settings", String::new(), SettingSource::Default),
+    };
     ConfigError::Value {
-        value: found
-            .as_ref()
-            .map(|set| set.value.to_string())
-            .unwrap_or_default(),
-        origin: found
-            .as_ref()
-            .map_or(SettingSource::Default, |set| set.source.clone()),
-        key: found.map_or_else(|| "settings".to_owned(), |set| set.name),
+        key: key.to_owned(),
+        value,
+        origin,
         allowed: error.message().to_owned(),
     }
 }

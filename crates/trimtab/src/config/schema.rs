@@ -102,44 +102,35 @@ pub fn commented(keys: &[SettingKey], preset: &str, more: &Table) -> Result<Stri
          # Settings that a project's file may not contain belong in the user's file, or in one\n\
          # that --config or TRIMTAB_CONFIG names.\n",
     );
-    // TOML requires keys without a section before the first section.
-    let plain = keys.iter().filter(|key| !key.name.contains('.'));
-    for key in plain {
-        let _ = writeln!(text, "\n# {}", about(key));
-        let is_preset = key.name == "preset";
-        let mark = if is_preset { "" } else { "# " };
-        let value = if is_preset {
-            Some(Value::from(preset))
-        } else {
-            defaults.get(key.name).cloned()
-        };
-        let value = value.unwrap_or_else(|| nothing(key.kind));
-        let _ = writeln!(text, "{mark}{} = {}", key.name, inline(&value));
-    }
-    for section in sections(keys) {
-        let _ = writeln!(text, "\n[{section}]");
-        for key in keys {
-            let parts = key.name.rsplit_once('.');
-            let Some((_, name)) = parts.filter(|(of_key, _)| *of_key == section) else {
-                continue;
-            };
-            let value = defaults.get(key.name).cloned();
-            let value = inline(&value.unwrap_or_else(|| nothing(key.kind)));
-            let _ = write!(text, "# {}\n# {name} = {value}\n", about(key));
-        }
-    }
-    Ok(text)
-}
-
-/// The sections of a file, in the order of their first occurrence.
-fn sections(keys: &[SettingKey]) -> Vec<&'static str> {
-    let mut sections = Vec::new();
-    for (section, _) in keys.iter().filter_map(|key| key.name.rsplit_once('.')) {
+    // The settings by section, in the order of the first one of each. TOML requires those without a
+    // section before the others.
+    let mut sections = vec![""];
+    for key in keys {
+        let (section, _) = key.name.rsplit_once('.').unwrap_or_default();
         if !sections.contains(&section) {
             sections.push(section);
         }
     }
-    sections
+    for section in sections {
+        if !section.is_empty() {
+            let _ = writeln!(text, "\n[{section}]");
+        }
+        for key in keys {
+            let (of_key, name) = key.name.rsplit_once('.').unwrap_or(("", key.name));
+            if of_key != section {
+                continue;
+            }
+            let (gap, about) = (if section.is_empty() { "\n" } else { "" }, about(key));
+            let _ = if name == "preset" {
+                writeln!(text, "{gap}# {about}\n{name} = \"{preset}\"")
+            } else {
+                let value = defaults.get(key.name).cloned();
+                let value = inline(&value.unwrap_or_else(|| nothing(key.kind)));
+                writeln!(text, "{gap}# {about}\n# {name} = {value}")
+            };
+        }
+    }
+    Ok(text)
 }
 
 /// A value as TOML on one line.

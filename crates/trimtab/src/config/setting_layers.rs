@@ -2,55 +2,37 @@
 
 use std::path::{Path, PathBuf};
 
-use trimtab_engine::policy::{PRESETS, Policy, UnknownPreset};
+use trimtab_engine::policy::PRESETS;
 
 use super::files;
 use super::inputs::ConfigInputs;
 use super::layered_settings::{KnownKeys, SetValue};
 use super::trust::NotRead;
-use super::{ConfigError, KEYS, SettingKind, SettingSource, nearest_name};
+use super::{ConfigError, SettingKind, SettingSource, nearest_name};
 
-/// The settings by source, weaker before stronger in each list.
-pub(super) struct SettingLayers {
-    pub(super) files: Vec<SetValue>,
-    pub(super) environment: Vec<SetValue>,
-    pub(super) flags: Vec<SetValue>,
-}
-
-impl SettingLayers {
-    /// All of them, weaker before stronger.
-    pub(super) fn all(&self) -> impl DoubleEndedIterator<Item = &SetValue> {
-        let files = self.files.iter();
-        files.chain(&self.environment).chain(&self.flags)
-    }
-}
-
+/// The settings of all sources, weaker before stronger.
 pub(super) fn collect_layers(
     inputs: &ConfigInputs,
     known: &KnownKeys<'_>,
-) -> Result<SettingLayers, ConfigError> {
-    let mut files = Vec::new();
+) -> Result<Vec<SetValue>, ConfigError> {
+    let mut layers = Vec::new();
     let user = files::user(|name| inputs.variable(name));
     if let Some(path) = &user
         && let Some(table) = files::read_user(path)?
     {
-        files.extend(known.settings_in(&table, &SettingSource::User(path.clone()))?);
+        layers.extend(known.settings_in(&table, &SettingSource::User(path.clone()))?);
     }
     // A named file replaces the project's: the user chose it, so it may set everything.
     if let Some(path) = inputs.named_file() {
-        files.extend(known.settings_in(&files::read_named(&path)?, &SettingSource::Named(path))?);
+        layers.extend(known.settings_in(&files::read_named(&path)?, &SettingSource::Named(path))?);
     } else if let Some(folder) = &inputs.folder {
-        files.extend(of_project(folder, known, user)?);
+        layers.extend(of_project(folder, known, user)?);
     }
-    let mut flags = Vec::new();
+    layers.extend(environment(inputs, known)?);
     for (key, text, flag) in &inputs.flags {
-        flags.push(known.parse_typed(key, text, &SettingSource::Flag(flag.clone()))?);
+        layers.push(known.parse_typed(key, text, &SettingSource::Flag(flag.clone()))?);
     }
-    Ok(SettingLayers {
-        files,
-        environment: environment(inputs, known)?,
-        flags,
-    })
+    Ok(layers)
 }
 
 /// The settings of the project's file. One that somebody else may have written is ignored.
@@ -65,8 +47,13 @@ fn of_project(
         Err(NotRead::Failed(path, error)) => return Err(files::unreadable(&path, &error)),
     };
     let table = files::parse(&path, &text)?;
-    let allowed_settings = known.of_project(&table, &SettingSource::Project(path.clone()))?;
-    allowed_settings.map_err(|keys| ConfigError::Project { path, keys, user })
+    let mut all = known.settings_in(&table, &SettingSource::Project(path.clone()))?;
+    let keys = known.refuse_in_project(&mut all);
+    if keys.is_empty() {
+        Ok(all)
+    } else {
+        Err(ConfigError::Project { path, keys, user })
+    }
 }
 
 /// Settings from environment variables. A variable that looks like a misspelt setting is an error;
@@ -121,22 +108,9 @@ fn is_misspelt(name: &str, known: &KnownKeys<'_>) -> bool {
     !plain().any(|key| name.starts_with(key)) && nearest_name(name, plain()).is_some()
 }
 
-/// The preset that the strongest source names.
-pub(super) fn preset(layers: &SettingLayers) -> Result<String, ConfigError> {
-    let named = layers.all().rev().find(|set| set.name == "preset");
+/// The preset that the strongest source names. Only known names are among the settings.
+pub(super) fn preset(layers: &[SetValue]) -> &str {
+    let named = layers.iter().rev().find(|set| set.name == "preset");
     let default = PRESETS.first().map_or("", |preset| preset.name);
-    let Some(set) = named else {
-        return Ok(default.to_owned());
-    };
-    let name = set.value.as_str().unwrap_or_default();
-    Policy::preset(name).map_err(|UnknownPreset(value)| ConfigError::Value {
-        key: "preset".to_owned(),
-        value: format!("'{value}'"),
-        origin: set.source.clone(),
-        allowed: KEYS
-            .first()
-            .map(|key| key.kind.allowed())
-            .unwrap_or_default(),
-    })?;
-    Ok(name.to_owned())
+    named.and_then(|set| set.value.as_str()).unwrap_or(default)
 }

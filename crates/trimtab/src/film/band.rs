@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use serde::ser::{Serialize, SerializeTuple, Serializer};
+use serde::{Serialize, Serializer};
 use trimtab_engine::normalise::Slot;
 use trimtab_model::{Message, MessageKind, Part, Role};
 
 /// The kind of content of a band.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FilmRegion {
     /// Instructions.
@@ -45,7 +45,7 @@ impl FilmRegion {
 }
 
 /// How a message of the log is shown in a window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageState {
     /// Unchanged.
@@ -81,13 +81,14 @@ pub struct FilmBand {
 /// tokens.
 impl Serialize for FilmBand {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut list = serializer.serialize_tuple(5)?;
-        list.serialize_element(&self.message)?;
-        list.serialize_element(&self.count)?;
-        list.serialize_element(&self.region)?;
-        list.serialize_element(&self.state)?;
-        list.serialize_element(&self.tokens)?;
-        list.end()
+        let list = (
+            self.message,
+            self.count,
+            self.region,
+            self.state,
+            self.tokens,
+        );
+        list.serialize(serializer)
     }
 }
 

@@ -6,7 +6,6 @@
 
 mod band;
 mod log_film;
-mod part;
 mod replayed;
 mod scenes;
 
@@ -16,10 +15,9 @@ use trimtab_wire::catalogue::Prices;
 use crate::replay::bill::with_cache;
 
 pub use band::{FilmBand, FilmRegion, MessageState, band_of, message_state, server_of};
-pub use log_film::{FilmOptions, LogFilm};
-pub use part::{FilmMark, FilmPart, ScenePart};
+pub use log_film::film_of;
 pub use replayed::replayed_film;
-pub use scenes::FilmBuilder;
+use scenes::FilmBuilder;
 
 /// What each call of a conversation was sent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -37,9 +35,6 @@ pub struct Film {
 pub struct FilmScene {
     /// The bands of the last window, front first.
     pub bands: Vec<FilmBand>,
-    /// How often small bands were joined. Otherwise bands are only added, at the end.
-    #[serde(skip)]
-    pub joins: usize,
 }
 
 /// One call.

@@ -14,36 +14,35 @@ const SMALL_SHARE: u64 = 600;
 
 /// Builds a film, window by window.
 #[derive(Debug, Default)]
-pub struct FilmBuilder {
-    /// The film so far, complete at any time.
+pub(super) struct FilmBuilder {
+    /// The film so far. Small bands of its last scene are joined when the scene ends.
     film: Film,
-    /// The bands of the last window, none of them joined.
-    bands: Vec<FilmBand>,
+    /// The tokens of the last window.
     tokens: u64,
     prices: Option<Prices>,
 }
 
 impl FilmBuilder {
     /// An empty film; the prices are for the arithmetic of its switches.
-    pub fn new(prices: Option<Prices>) -> Self {
+    pub(super) fn new(prices: Option<Prices>) -> Self {
         Self {
             prices,
             ..Self::default()
         }
     }
 
-    /// The film so far.
-    pub(super) fn film(&self) -> &Film {
-        &self.film
-    }
-
     /// The bands of the last window.
     pub(super) fn bands(&self) -> &[FilmBand] {
-        &self.bands
+        self.film.scenes.last().map_or(&[], |scene| &scene.bands)
     }
 
     /// Adds a call whose window is the last one plus `new`.
-    pub fn extend(&mut self, messages: usize, whole: u64, new: impl Iterator<Item = FilmBand>) {
+    pub(super) fn extend(
+        &mut self,
+        messages: usize,
+        whole: u64,
+        new: impl Iterator<Item = FilmBand>,
+    ) {
         if self.film.scenes.is_empty() {
             self.film.scenes.push(FilmScene::default());
         }
@@ -54,17 +53,17 @@ impl FilmBuilder {
     }
 
     /// Adds a call whose window differs from the last one for these reasons.
-    pub fn switch(
+    pub(super) fn switch(
         &mut self,
         messages: usize,
         whole: u64,
         bands: Vec<FilmBand>,
         reasons: Vec<String>,
     ) {
-        let pairs = self.bands.iter().zip(&bands);
+        let pairs = self.bands().iter().zip(&bands);
         let common = pairs.take_while(|(a, b)| a == b).count();
         // The plan changed nothing that was sent before.
-        if common == self.bands.len() {
+        if common == self.bands().len() {
             return self.extend(messages, whole, bands.into_iter().skip(common));
         }
         let sum = |bands: &[FilmBand]| bands.iter().map(|band| band.tokens).sum::<u64>();
@@ -106,11 +105,8 @@ impl FilmBuilder {
     }
 
     fn begin_scene(&mut self, bands: Vec<FilmBand>) {
-        if let Some(ended) = self.film.scenes.last_mut() {
-            ended.join_bands(MOST_ENDED_BANDS, self.tokens);
-        }
+        self.end_scene(MOST_ENDED_BANDS);
         self.film.scenes.push(FilmScene::default());
-        self.bands.clear();
         self.tokens = 0;
         for band in bands {
             self.push(band);
@@ -121,26 +117,30 @@ impl FilmBuilder {
     fn push(&mut self, band: FilmBand) {
         self.tokens += band.tokens;
         if let Some(scene) = self.film.scenes.last_mut() {
-            scene.bands.push(band.clone());
-            scene.join_bands(MOST_BANDS, self.tokens);
+            scene.bands.push(band);
         }
-        self.bands.push(band);
+    }
+
+    fn end_scene(&mut self, most_bands: usize) {
+        if let Some(ended) = self.film.scenes.last_mut() {
+            ended.join_bands(most_bands, self.tokens);
+        }
     }
 
     /// Returns the film.
-    pub fn finish(self) -> Film {
+    pub(super) fn finish(mut self) -> Film {
+        self.end_scene(MOST_BANDS);
         self.film
     }
 }
 
 impl FilmScene {
-    /// Joins small adjacent bands if there are more than `most`, down to half as many, so that
-    /// this is done rarely. `tokens` is the sum of the bands.
+    /// Joins small adjacent bands if there are more than `most`, down to half as many.
+    /// `tokens` is the sum of the bands.
     fn join_bands(&mut self, most: usize, tokens: u64) {
         if self.bands.len() <= most {
             return;
         }
-        self.joins += 1;
         let mut small = (tokens / SMALL_SHARE).max(1);
         while self.bands.len() > most / 2 {
             self.bands = joined(std::mem::take(&mut self.bands), small);

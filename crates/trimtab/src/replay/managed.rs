@@ -4,13 +4,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use thiserror::Error;
-use trimtab_engine::compaction::answer::SummaryEnding;
-use trimtab_engine::normalise::Slot;
-use trimtab_engine::plan::{Edit, Plan};
+use trimtab_engine::decide::summary::answer::SummaryEnding;
+use trimtab_engine::plan::Edit;
 use trimtab_engine::policy::Policy;
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Dialect, Message, Part, Ref, Role, Usage};
+use trimtab_model::{Dialect, Message, Output, Part, Ref, Role, Usage};
 use trimtab_store::{MemoryStore, SessionId};
 
 use super::report::ReplayReport;
@@ -137,15 +136,18 @@ impl ManagedSession {
         Ok(())
     }
 
-    /// The window for the next call.
-    pub(super) fn window(&mut self) -> Result<Vec<Arc<Message>>, ReplayError> {
+    /// The window for the next call, with its measure.
+    pub(super) fn window(&mut self) -> Result<(Vec<Arc<Message>>, Measure), ReplayError> {
         if std::mem::take(&mut self.outputs_came) {
             self.check(Moment::AfterOutputs)?;
         }
         self.check(Moment::BeforeCall)?;
         self.session.ready().map_err(failed)?;
         let window = self.session.window().map_err(failed)?;
-        Ok(window.messages().cloned().collect())
+        Ok((
+            window.messages().cloned().collect(),
+            window.measures().total(),
+        ))
     }
 
     /// Records that the window was sent, with so many tokens.
@@ -181,35 +183,44 @@ impl ManagedSession {
     /// The refs of outputs that the last window does not show in full.
     pub(super) fn refs(&self, messages: &[Arc<Message>]) -> Vec<ShownRef> {
         let projection = self.session.projection();
-        let log = projection.log().messages();
-        let whole = outputs_shown_whole(projection.slots());
-        let output_ids: HashSet<&str> = stored(log).map(|(_, _, stored)| stored.id()).collect();
-        let archives = archives(projection.journal().plans(), &output_ids);
-        let mentioned = ref_words(messages);
-        let mut refs = Vec::new();
-        for (position, call_id, stored) in stored(log) {
-            if whole.contains(&(position, stored.id())) {
-                continue;
-            }
-            let hides = |(from, to, _): &&(usize, usize, Ref)| (*from..*to).contains(&position);
-            let behind = archives
-                .iter()
-                .rev()
-                .filter(hides)
-                .map(|(_, _, stored)| stored);
-            let shown = std::iter::once(stored).chain(behind);
-            if let Some(stored) = shown
-                .into_iter()
-                .find(|stored| mentioned.contains(stored.id()))
-            {
-                refs.push(ShownRef {
-                    position,
-                    call_id: call_id.to_owned(),
-                    stored: stored.clone(),
-                });
+        let log = projection.log().messages().iter().enumerate();
+        let outputs = log.flat_map(|(at, message)| message.outputs().map(move |one| (at, one)));
+        let outputs: Vec<(usize, &Output)> = outputs.collect();
+        let of_outputs = outputs
+            .iter()
+            .filter_map(|(_, one)| Some(one.stored.as_ref()?.id()));
+        let of_outputs: HashSet<&str> = of_outputs.collect();
+        let words = ref_words(messages);
+        let is_mentioned = |stored: &&Ref| words.contains(stored.id());
+        // The runs that plans have hidden, newest first, each with a ref of what was stored then.
+        let mut archives = Vec::new();
+        for plan in projection.journal().plans().rev() {
+            let refs = plan.refs.iter().filter(is_mentioned);
+            for stored in refs.filter(|stored| !of_outputs.contains(stored.id())) {
+                archives.extend(plan.edits.iter().filter_map(|edit| match edit {
+                    Edit::Hide { from, to } => Some((*from..*to, stored)),
+                    _ => None,
+                }));
             }
         }
-        refs
+        let shown = |&(position, output): &(usize, &Output)| {
+            let own = output.stored.as_ref()?;
+            let slot = projection.slot_of(position);
+            // A placeholder stands for the outputs of a hidden message.
+            let slot = slot.filter(|slot| slot.message.agent_visible());
+            let mut now = slot.into_iter().flat_map(|slot| slot.message.outputs());
+            if now.any(|now| !now.trimmed && now.stored.as_ref().map(Ref::id) == Some(own.id())) {
+                return None;
+            }
+            let behind = || archives.iter().find(|(run, _)| run.contains(&position));
+            let stored = Some(own).filter(is_mentioned);
+            Some(ShownRef {
+                position,
+                call_id: output.call_id.clone(),
+                stored: stored.or_else(|| Some(behind()?.1))?.clone(),
+            })
+        };
+        outputs.iter().filter_map(shown).collect()
     }
 }
 
@@ -240,50 +251,6 @@ fn retrieval_tools(dialect: Dialect) -> Measure {
 
 fn failed(error: impl std::fmt::Display) -> ReplayError {
     ReplayError(error.to_string())
-}
-
-/// The stored outputs of a log: position, call, ref.
-fn stored(log: &[Arc<Message>]) -> impl Iterator<Item = (usize, &str, &Ref)> {
-    log.iter().enumerate().flat_map(|(at, message)| {
-        let outputs = message.outputs();
-        outputs
-            .filter_map(move |output| Some((at, output.call_id.as_str(), output.stored.as_ref()?)))
-    })
-}
-
-/// The outputs that the window shows in full, by position and ref.
-fn outputs_shown_whole(slots: &[Slot]) -> HashSet<(usize, &str)> {
-    let mut whole = HashSet::new();
-    // A placeholder stands for the outputs of a hidden message.
-    for slot in slots.iter().filter(|slot| slot.message.agent_visible()) {
-        if let Some(at) = slot.source.in_log() {
-            let outputs = slot.message.outputs().filter(|output| !output.trimmed);
-            whole.extend(outputs.filter_map(|output| Some((at, output.stored.as_ref()?.id()))));
-        }
-    }
-    whole
-}
-
-/// The runs that plans have hidden, and the refs under which each plan stored them.
-fn archives<'p>(
-    plans: impl Iterator<Item = &'p Plan>,
-    output_ids: &HashSet<&str>,
-) -> Vec<(usize, usize, Ref)> {
-    let mut archives = Vec::new();
-    for plan in plans {
-        let refs = plan
-            .refs
-            .iter()
-            .filter(|stored| !output_ids.contains(stored.id()));
-        for stored in refs {
-            for edit in &plan.edits {
-                if let Edit::Hide { from, to } = edit {
-                    archives.push((*from, *to, stored.clone()));
-                }
-            }
-        }
-    }
-    archives
 }
 
 /// The length of a ref's id in bytes.

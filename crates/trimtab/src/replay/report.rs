@@ -8,10 +8,9 @@ use trimtab_wire::catalogue::Money;
 pub struct ReplayReport {
     /// Calls to the model.
     pub calls: u64,
-    /// Windows that a provider would reject, and calls without a window.
+    /// Calls for which there was no valid window, or none that fits: what must stay in it is too
+    /// large.
     pub refused: u64,
-    /// Calls for which there was no window: what must stay in it is too large.
-    pub unsent: u64,
     /// The first few faults, as text.
     pub fault_texts: Vec<String>,
     /// Windows larger than the model's.
@@ -40,7 +39,6 @@ impl ReplayReport {
     pub fn add(&mut self, other: &Self) {
         self.calls += other.calls;
         self.refused += other.refused;
-        self.unsent += other.unsent;
         self.fault_texts.extend_from_slice(&other.fault_texts);
         self.over += other.over;
         self.largest = self.largest.max(other.largest);

@@ -1,6 +1,5 @@
-//! Measures messages, each only once.
+//! Measures and compares windows.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use trimtab_model::Message;
@@ -22,25 +21,6 @@ fn byte_quarter(size: &Measure) -> u64 {
 /// counts.
 pub(super) fn larger_count(size: &Measure) -> u64 {
     size.tokens().max(byte_quarter(size))
-}
-
-/// Remembers the size of every message.
-#[derive(Default)]
-pub(super) struct MessageSizer {
-    // The message is kept, so that no other can get the same address.
-    known: HashMap<*const Message, (Arc<Message>, Measure)>,
-}
-
-impl MessageSizer {
-    /// The size of all messages together. Measures add up exactly; rounded tokens would not.
-    pub(super) fn total(&mut self, messages: &[Arc<Message>]) -> Measure {
-        let sizes = messages.iter().map(|message| {
-            let known = self.known.entry(Arc::as_ptr(message));
-            let measured = || (Arc::clone(message), Measure::of(message));
-            known.or_insert_with(measured).1
-        });
-        sizes.sum()
-    }
 }
 
 /// The number of messages with which both windows begin.

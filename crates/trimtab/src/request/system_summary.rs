@@ -11,29 +11,32 @@ use trimtab_model::{Message, MessageKind, Part, Role};
 /// The messages of a window in Chat Completions, with a summary among the leading system messages
 /// as the end of the one before it.
 pub fn with_joined_summary(messages: &[Arc<Message>]) -> Cow<'_, [Arc<Message>]> {
-    let Some((place, system)) = joined(messages.iter().map(|message| &**message)) else {
-        return Cow::Borrowed(messages);
-    };
-    let mut messages = messages.to_vec();
-    messages.splice(place..=place + 1, [Arc::new(system)]);
-    Cow::Owned(messages)
+    with_joined(messages, |message| message, |_, joined| Arc::new(joined))
 }
 
 /// The same for the entries of a window.
 pub(super) fn entries_with_joined_summary(entries: &[WindowEntry]) -> Cow<'_, [WindowEntry]> {
-    let joined = joined(entries.iter().map(|entry| &*entry.message));
-    let found = joined.and_then(|(place, system)| Some((place, system, entries.get(place)?)));
-    let Some((place, system, before)) = found else {
-        return Cow::Borrowed(entries);
-    };
-    let entry = WindowEntry {
-        message: Arc::new(system),
+    let entry = |before: &WindowEntry, joined| WindowEntry {
+        message: Arc::new(joined),
         source: before.source,
         change: EntryChange::Changed,
     };
-    let mut entries = entries.to_vec();
-    entries.splice(place..=place + 1, [entry]);
-    Cow::Owned(entries)
+    with_joined(entries, |entry| &entry.message, entry)
+}
+
+fn with_joined<T: Clone>(
+    all: &[T],
+    message: impl Fn(&T) -> &Message,
+    make: impl Fn(&T, Message) -> T,
+) -> Cow<'_, [T]> {
+    let joined = joined(all.iter().map(message));
+    let found = joined.and_then(|(place, system)| Some((place, make(all.get(place)?, system))));
+    let Some((place, entry)) = found else {
+        return Cow::Borrowed(all);
+    };
+    let mut all = all.to_vec();
+    all.splice(place..=place + 1, [entry]);
+    Cow::Owned(all)
 }
 
 /// The position of the system message before a summary, and both as one message; none if there is

@@ -30,16 +30,6 @@ fn refused(answer: &RetrievalAnswer, expected: &str) {
 }
 
 #[test]
-fn lines_come_numbered() {
-    let (store, id) = with(b"alpha\nbeta\ngamma");
-    let answer = call(&store, READ, &json!({"ref_id": id, "offset": 1}));
-    assert_eq!(answer.text, "    2  beta\n    3  gamma");
-    assert!(!answer.is_error);
-    let answer = call(&store, READ, &json!({"ref_id": id, "offset": 3}));
-    assert_eq!(answer.text, "Offset exceeds output length.");
-}
-
-#[test]
 fn an_answer_that_is_full_names_the_calls_that_read_on() {
     let (store, id) = with(format!("one\ntwo\n{}\nfour", "é".repeat(300)).as_bytes());
     let retrieval = Retrieval::new(&store, session("s"));
@@ -95,59 +85,74 @@ fn slightly_wrong_arguments_are_accepted() {
     assert_eq!(call(&store, &prefixed, &arguments).text, "    1  alpha");
 }
 
+/// Calls that fail: tool, arguments and answer.
+const WRONG: [(&str, &str, &str); 11] = [
+    (
+        READ,
+        "",
+        "ref_id is missing: copy it from the shortened or trimmed output that you want to \
+             read.",
+    ),
+    (
+        READ,
+        r#"{"ref_id":"x","offset":-5}"#,
+        "offset must be a whole number of at least 0, not -5.",
+    ),
+    (
+        READ,
+        r#"{"ref_id":"x","limit":0}"#,
+        "limit must be a whole number of at least 1, not 0.",
+    ),
+    (
+        READ,
+        r#"{"ref_id":"x","offset":"ten"}"#,
+        "offset must be a whole number of at least 0, not \"ten\".",
+    ),
+    (
+        READ,
+        r#"{"ref_id":["x"]}"#,
+        "ref_id must be a string, not [\"x\"].",
+    ),
+    (
+        READ,
+        "[1]",
+        "The arguments must be a JSON object such as {\"ref_id\":\"...\"}, not [1].",
+    ),
+    (
+        GREP,
+        r#"{"ref":"x","pattern":"a"}"#,
+        "tool_output_cache_grep has no argument \"ref\". Its arguments are: after, before, \
+             max, pattern, ref_id, regex, skip.",
+    ),
+    (
+        READ,
+        r#"{"ref_id":"x","from":1,"to":2}"#,
+        "tool_output_cache has no arguments \"from\", \"to\". Its arguments are: column, \
+             limit, offset, ref_id.",
+    ),
+    (
+        GREP,
+        r#"{"regex":true}"#,
+        "pattern is missing: give the text to look for.",
+    ),
+    (
+        GREP,
+        r#"{"pattern":"a","regex":"perhaps"}"#,
+        "regex must be true or false, not \"perhaps\".",
+    ),
+    (
+        "read_file",
+        "{}",
+        "There is no tool \"read_file\" here: use tool_output_cache or \
+             tool_output_cache_grep.",
+    ),
+];
+
 #[test]
 fn wrong_arguments_are_answered_with_what_to_do() {
     let (store, id) = with(b"alpha");
     let retrieval = Retrieval::new(&store, session("s"));
-    for (tool, arguments, expected) in [
-        (
-            READ,
-            "",
-            "ref_id is missing: copy it from the shortened or trimmed output that you want to \
-             read.",
-        ),
-        (
-            READ,
-            r#"{"ref_id":"x","offset":-5}"#,
-            "offset must be a whole number of at least 0, not -5.",
-        ),
-        (
-            READ,
-            r#"{"ref_id":"x","limit":0}"#,
-            "limit must be a whole number of at least 1, not 0.",
-        ),
-        (
-            READ,
-            r#"{"ref_id":"x","offset":"ten"}"#,
-            "offset must be a whole number of at least 0, not \"ten\".",
-        ),
-        (
-            READ,
-            r#"{"ref_id":["x"]}"#,
-            "ref_id must be a string, not [\"x\"].",
-        ),
-        (
-            READ,
-            "[1]",
-            "The arguments must be a JSON object such as {\"ref_id\":\"...\"}, not [1].",
-        ),
-        (
-            GREP,
-            r#"{"regex":true}"#,
-            "pattern is missing: give the text to look for.",
-        ),
-        (
-            GREP,
-            r#"{"pattern":"a","regex":"perhaps"}"#,
-            "regex must be true or false, not \"perhaps\".",
-        ),
-        (
-            "read_file",
-            "{}",
-            "There is no tool \"read_file\" here: use tool_output_cache or \
-             tool_output_cache_grep.",
-        ),
-    ] {
+    for (tool, arguments, expected) in WRONG {
         refused(&retrieval.call(tool, arguments), expected);
     }
     let broken = retrieval.call(READ, r#"{"ref_id":"#);
@@ -225,21 +230,6 @@ fn binary_outputs_are_named_not_shown_and_not_searched() {
     assert_eq!(
         found.text,
         format!("ref:{text}\n    1  see IHDR\n[trimtab: 1 binary output not searched]")
-    );
-}
-
-#[test]
-fn unknown_arguments_are_refused_with_the_known_ones() {
-    let (store, id) = with(b"alpha");
-    refused(
-        &call(&store, GREP, &json!({"ref": id, "pattern": "a"})),
-        "tool_output_cache_grep has no argument \"ref\". Its arguments are: after, before, \
-         max, pattern, ref_id, regex, skip.",
-    );
-    refused(
-        &call(&store, READ, &json!({"ref_id": id, "from": 1, "to": 2})),
-        "tool_output_cache has no arguments \"from\", \"to\". Its arguments are: column, limit, \
-         offset, ref_id.",
     );
 }
 

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use trimtab_engine::admission::{IncomingOutput, OutputRoom, incoming_view, measure_plain_outputs};
+use trimtab_engine::decide::admit::{
+    IncomingOutput, OutputRoom, incoming_view, measure_plain_outputs,
+};
 use trimtab_engine::observation::{outputs_of, show};
 use trimtab_engine::plan::{Edit, Plan, PlanReason};
 use trimtab_engine::view::Spill;

@@ -1,27 +1,18 @@
 //! Executes plans and steps: stores, writes the journal, reports events.
 
+use trimtab_engine::decide::{
+    self, CallConditions, CompactionDraft, ConversationState, MediaPlace, PlanStep, PriceCliff,
+    TokenRates, step_for_rung,
+};
 use trimtab_engine::journal::JournalEntry;
 use trimtab_engine::plan::{Plan, PlanReason};
-use trimtab_engine::planner::{
-    self, CallConditions, CompactionDraft, ConversationState, Ladder, MediaPlace, Misfit, NextStep,
-    PlanStep, PriceCliff, TokenRates,
-};
+use trimtab_engine::policy::Rung;
 use trimtab_model::Ref;
 use trimtab_model::estimate::Measure;
 use trimtab_store::Put;
 use trimtab_wire::catalogue::Prices;
 
-use super::{PendingSummary, Session, SessionError, SessionEvent, SessionEventKind};
-
-/// How a ladder ended.
-pub(super) enum LadderOutcome {
-    /// The goal was reached.
-    Done,
-    /// A summary must be asked for.
-    Summarise(PendingSummary),
-    /// No rung is left. Contains the reason why the window does not fit.
-    Stuck(Misfit),
-}
+use super::{Session, SessionError, SessionEvent, SessionEventKind};
 
 impl Session {
     /// Runs a decision on the current conversation.
@@ -63,7 +54,7 @@ impl Session {
         tokens: &'a dyn Fn(&Measure) -> u64,
         cliffs: &'a [PriceCliff],
     ) -> CallConditions<'a> {
-        let weigh = |measure: &Measure| planner::conservative_tokens(tokens(measure), measure);
+        let weigh = |measure: &Measure| decide::conservative_tokens(tokens(measure), measure);
         let limits = &self.setup.limits;
         CallConditions {
             window: limits.window,
@@ -99,20 +90,35 @@ impl Session {
         cliff.collect()
     }
 
-    /// Executes the steps of a ladder, one after the other.
-    pub(super) fn run_ladder(&mut self, mut ladder: Ladder) -> Result<LadderOutcome, SessionError> {
-        let mut helped = None;
-        loop {
-            let next = self.decide(|conversation| ladder.next(helped, conversation))?;
-            match next {
-                NextStep::Step(step) => helped = Some(self.take_step(step, ladder.reason())?),
-                NextStep::Summarise(PlanStep::Draft(draft)) => {
-                    return Ok(LadderOutcome::Summarise(self.ask_for_summary(*draft)?));
+    /// Tries the rungs until the window fits; true if it does. Each is used as long as it helps, at
+    /// most `times` times.
+    pub(super) fn climb(&mut self, rungs: &[Rung], times: usize) -> Result<bool, SessionError> {
+        let reason = PlanReason::Fit;
+        for rung in rungs {
+            for _ in 0..times {
+                let (is_done, step) = self.decide(|conversation| {
+                    let excess = conversation.removable_excess();
+                    let step = |excess| step_for_rung(conversation, *rung, excess, &reason);
+                    (excess.is_none(), excess.and_then(step))
+                })?;
+                if is_done {
+                    return self.fits();
                 }
-                NextStep::Summarise(_) | NextStep::Done => return Ok(LadderOutcome::Done),
-                NextStep::Stuck(misfit) => return Ok(LadderOutcome::Stuck(misfit)),
+                if !self.take_if_any(step, &reason)? {
+                    break;
+                }
             }
         }
+        self.fits()
+    }
+
+    /// Executes a step if there is one; false if the window did not become smaller.
+    pub(super) fn take_if_any(
+        &mut self,
+        step: Option<PlanStep>,
+        reason: &PlanReason,
+    ) -> Result<bool, SessionError> {
+        step.map_or(Ok(false), |step| self.take_step(step, reason))
     }
 
     /// Executes a step that needs no model; false if it did not make the window smaller.
@@ -233,14 +239,13 @@ impl Session {
         plan: Plan,
         event: SessionEvent,
     ) -> Result<bool, SessionError> {
-        let spared = self.projection.log().spare_provider_parts(&plan);
-        let mut plan = spared.unwrap_or(plan);
+        let mut plan = self.projection.log().spare_provider_parts(plan);
         if plan.edits.is_empty() {
             return Ok(false);
         }
         // After that, so that no reasoning is removed for an edit that is not made.
         if self.setup.bound_reasoning {
-            plan = planner::without_bound_reasoning(plan, self.projection.slots());
+            plan = decide::without_bound_reasoning(plan, self.projection.slots());
         }
         let before = self.projection.window()?.messages().len();
         // Without calibration: later rewrites depend on the figures of this plan.
@@ -261,18 +266,11 @@ impl Session {
         plan: Plan,
         tokens: impl Fn(&Measure) -> u64,
     ) -> Result<Option<Plan>, SessionError> {
-        let first_ref = self.first_ref.as_ref().map_or(0, &tokens);
-        // Unlike pins, what belongs to the provider stays even if the window would not fit.
-        let spared = self.projection.log().spare_provider_parts(&plan);
-        let plan = spared.unwrap_or(plan);
-        let Some(mut plan) = self.would_shrink_beside_pins(plan, tokens)? else {
+        let plan = self.projection.log().spare_provider_parts(plan);
+        let Some(mut plan) = self.worthwhile(plan, tokens)? else {
             return Ok(None);
         };
-        let shows_a_ref = plan.shows_a_ref();
-        if shows_a_ref && !planner::is_worth_first_ref(&self.setup.policy, &plan, first_ref) {
-            return Ok(None);
-        }
-        self.first_ref = self.first_ref.filter(|_| !shows_a_ref);
+        self.first_ref = self.first_ref.filter(|_| !plan.shows_a_ref());
         plan.since = self.sent;
         // Write before copying, because a plan of many edits and its JSON take much memory.
         let entry = JournalEntry::Plan(plan);
@@ -286,22 +284,15 @@ impl Session {
         Ok(Some(plan))
     }
 
-    /// The plan without its edits of pinned messages, if that makes the window smaller. A window
-    /// that must fit has priority over pins.
-    fn would_shrink_beside_pins(
+    /// The plan with its figures, if it makes the window smaller by an estimate, and is worth it.
+    pub(super) fn worthwhile(
         &mut self,
         plan: Plan,
         tokens: impl Fn(&Measure) -> u64,
     ) -> Result<Option<Plan>, SessionError> {
-        let projection = &mut self.projection;
-        let spared = projection.journal().spare_pins(&plan, projection.log());
-        let Some(spared) = spared else {
-            return Ok(projection.would_shrink(plan, tokens)?);
-        };
-        match projection.would_shrink(spared, &tokens)? {
-            None if plan.reason.must_fit() => Ok(projection.would_shrink(plan, tokens)?),
-            shrunk => Ok(shrunk),
-        }
+        let first_ref = self.first_ref.as_ref().map_or(0, &tokens);
+        let shrinks = self.projection.would_shrink(plan, tokens)?;
+        Ok(shrinks.filter(|plan| decide::pays(&self.setup.policy, plan, first_ref)))
     }
 
     /// The estimated tokens of the window, and its number of messages.

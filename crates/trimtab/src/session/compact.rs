@@ -1,12 +1,12 @@
 //! Asks for summaries, and executes the compactions that wait for them.
 
-use trimtab_engine::compaction::answer::{SummaryEnding, SummaryRefusal};
-use trimtab_engine::compaction::summary_requests::SummaryRequests;
+use trimtab_engine::decide::summary::answer::{SummaryEnding, SummaryRefusal};
+use trimtab_engine::decide::summary::requests::SummaryRequests;
+use trimtab_engine::decide::{
+    self, CompactionDraft, CompactionRequest, ConversationState, PlanStep, ReportedUsage,
+};
 use trimtab_engine::journal::JournalEntry;
 use trimtab_engine::plan::{Plan, PlanReason};
-use trimtab_engine::planner::{
-    self, CompactionDraft, CompactionRequest, ConversationState, Ladder, PlanStep, ReportedUsage,
-};
 use trimtab_engine::policy::Moment;
 use trimtab_engine::trigger::TriggerInputs;
 use trimtab_engine::view::placeholder::refs_named_in;
@@ -31,16 +31,14 @@ impl Session {
     ///
     /// Call it at every moment: the policy decides which of them count.
     pub fn check(&mut self, moment: Moment) -> Result<Option<PendingSummary>, SessionError> {
-        for way in planner::ageing_methods(moment) {
-            let step = self.decide(|conversation| planner::age(conversation, *way))?;
-            let Some(step) = step else { continue };
+        if let Some(step) = self.decide(|conversation| decide::age(conversation, moment))? {
             let archived_before = step.archived_before();
             let done = match step {
                 // Do not ask a model about outputs that would not be archived.
-                PlanStep::ToolSummaries(archived) if self.gain(&archived.plan)?.is_none() => false,
+                PlanStep::ToolSummaries(archived) if !self.would_help(&archived.plan)? => false,
                 // After repeated failures, excerpts represent the outputs.
                 PlanStep::ToolSummaries(archived)
-                    if planner::may_summarise_outputs(self.calls.failed_tool_summaries) =>
+                    if decide::may_summarise_outputs(self.calls.failed_tool_summaries) =>
                 {
                     return Ok(Some(self.pending(PendingWork::ToolSummaries(archived))));
                 }
@@ -55,13 +53,11 @@ impl Session {
         if self.is_suspended() {
             return Ok(None);
         }
-        if moment == Moment::BeforeCall
-            && let Some(ladder) = Ladder::before_summary(&self.setup.policy)
-        {
-            self.run_ladder(ladder)?;
+        if moment == Moment::BeforeCall {
+            let rungs = decide::rungs_before_summary(&self.setup.policy);
+            self.climb(&rungs, 1)?;
         }
-        let asked =
-            self.decide(|conversation| planner::time_to_compact(conversation, moment))??;
+        let asked = self.decide(|conversation| decide::time_to_compact(conversation, moment))??;
         asked.map_or(Ok(None), |asked| self.draft(&asked))
     }
 
@@ -135,7 +131,8 @@ impl Session {
                 let plan = archived.with_summaries(&texts(&pending.answers));
                 // A model's text may be longer than the output. Then the excerpts are used.
                 let before = PlanStep::ToolSummaries(archived.clone()).archived_before();
-                let plan = self.gain(&plan)?.map_or(archived.plan, |_| plan);
+                let helps = self.would_help(&plan)?;
+                let plan = if helps { plan } else { archived.plan };
                 let done = self.carry_out(plan, event)?;
                 if let Some(position) = before.filter(|_| !done) {
                     self.calls.archive_from = position;
@@ -192,17 +189,13 @@ impl Session {
         };
         let judged = self.last_true_tokens();
         let asked_in_vain = !event.by_model && !answers.is_empty() && !draft.is_forced();
-        let done = if asked_in_vain && !may_replace {
-            self.report_no_op(event)?;
-            false
-        } else if draft.is_forced() || self.is_worth_it(&finished.plan)? {
-            self.carry_out(finished.plan, event)?
-        } else {
+        let may_be_done = !asked_in_vain || may_replace;
+        let done = may_be_done && self.carry_out_silently(finished.plan, event.clone())?;
+        if !done {
             let why = || "it would save next to nothing".to_owned();
             event.note.get_or_insert_with(why);
             self.report_no_op(event)?;
-            false
-        };
+        }
         // The next attempt waits until there is more to replace: see `failed_before`.
         self.calls.failed_summary_tokens = (!done).then(|| draft.replaced_tokens());
         if done {
@@ -213,17 +206,9 @@ impl Session {
         Ok(done)
     }
 
-    /// The tokens that a plan would save, and the tokens before; none if it saves nothing.
-    fn gain(&mut self, plan: &Plan) -> Result<Option<(u64, u64)>, SessionError> {
-        let plan = self
-            .projection
-            .would_shrink(plan.clone(), Measure::tokens)?;
-        Ok(plan.map(|plan| (plan.tokens_before - plan.tokens_after, plan.tokens_before)))
-    }
-
-    fn is_worth_it(&mut self, plan: &Plan) -> Result<bool, SessionError> {
-        let gain = self.gain(plan)?;
-        Ok(gain.is_some_and(|(saved, tokens)| planner::is_worth_it(saved, tokens)))
+    /// True if a plan would be executed.
+    fn would_help(&mut self, plan: &Plan) -> Result<bool, SessionError> {
+        Ok(self.worthwhile(plan.clone(), Measure::tokens)?.is_some())
     }
 
     /// The size of the window by the last reported usage, to compare with the next one.
@@ -286,21 +271,17 @@ impl Session {
 
     /// Records whether the last compaction was worth it, by reported usage.
     fn judge(&mut self, before: u64, after: u64) -> Result<(), SessionError> {
-        let thrash = self.setup.policy.compaction.thrash;
-        let enough = planner::gained_enough(&thrash, before, after);
+        let enough = decide::gained_enough(before, after);
         let at = self.projection.log().len();
         let entry = JournalEntry::Judged { enough, at };
         self.write(&entry)?;
         self.projection.record(entry);
         self.calls.settings_changed = false;
         if !enough && self.is_suspended() {
-            let note = format!(
-                "{} compactions in a row freed less than {} % of the window: automatic \
-                 compaction stops until something changes",
-                thrash.passes, thrash.gain_percent
-            );
+            let note = "the last compactions freed next to nothing of the window: automatic \
+                        compaction stops until something changes";
             let event = SessionEvent::new(SessionEventKind::Suspended, PlanReason::Nothing);
-            self.events.push(event.with_note(note));
+            self.events.push(event.with_note(note.to_owned()));
         }
         Ok(())
     }
@@ -309,9 +290,8 @@ impl Session {
     /// something changes: the user sends a message, the limits or the policy change, or a user
     /// compacts by hand or undoes a plan.
     fn is_suspended(&self) -> bool {
-        let thrash = &self.setup.policy.compaction.thrash;
         let (in_vain, since) = self.projection.journal().compactions_in_vain();
-        if self.calls.settings_changed || !planner::is_suspended(thrash, in_vain) {
+        if self.calls.settings_changed || !decide::is_suspended(in_vain) {
             return false;
         }
         let newest = self.projection.log().newest_real_user();
@@ -320,7 +300,8 @@ impl Session {
 
     fn warn_after_many(&mut self) {
         let compactions = self.projection.journal().compactions();
-        if !planner::should_warn(&self.setup.policy.compaction.thrash, compactions) {
+        let warn_after = self.setup.policy.compaction.warn_after as usize;
+        if warn_after == 0 || compactions < warn_after {
             return;
         }
         let times = match compactions {
@@ -336,7 +317,7 @@ impl Session {
     }
 
     fn draft(&mut self, asked: &CompactionRequest) -> Result<Option<PendingSummary>, SessionError> {
-        let draft = self.decide(|conversation| planner::draft(conversation, asked))?;
+        let draft = self.decide(|conversation| decide::draft(conversation, asked))?;
         let Some(draft) = draft else {
             return Ok(None);
         };
@@ -346,9 +327,9 @@ impl Session {
                 .calls
                 .failed_summary_tokens
                 .filter(|_| !self.calls.settings_changed);
-            let in_vain = before.is_some_and(|before| planner::failed_before(&draft, before));
+            let in_vain = before.is_some_and(|before| decide::failed_before(&draft, before));
             // The size of the summary is unknown yet. So the best case decides: no summary at all.
-            if in_vain || !self.is_worth_it(&draft.without_summary())? {
+            if in_vain || !self.would_help(&draft.without_summary())? {
                 return Ok(None);
             }
         }

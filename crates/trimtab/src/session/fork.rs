@@ -10,7 +10,7 @@ use trimtab_engine::journal::{Journal, JournalEntry};
 use trimtab_engine::view::policy::CompiledViews;
 use trimtab_store::{Error as StoreError, SessionId, Store};
 
-use super::{Session, SessionError, Setup, options};
+use super::{Session, SessionError, Setup};
 
 /// The part of a conversation that another one begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,6 @@ impl SharedBeginning {
             // sent.
             JournalEntry::Plan(plan) => plan.at <= self.messages && was_before(plan.since),
             JournalEntry::Judged { at, .. } => was_before(*at),
-            JournalEntry::Pin { message, .. } => *message < self.messages,
             JournalEntry::Undo => true,
         }
     }
@@ -70,7 +69,7 @@ impl Session {
         let messages = beginning.messages;
         let projection = self
             .projection
-            .beginning(options(&setup), messages, journal);
+            .beginning(setup.normalise(), messages, journal);
         Ok(Self::restored(store, id, (setup, views), projection, end))
     }
 

@@ -27,14 +27,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
-use trimtab_engine::admission::SystemMessages;
 use trimtab_engine::budget::FloorTooLarge;
+use trimtab_engine::decide::ReportedUsage;
+use trimtab_engine::decide::admit::SystemMessages;
 use trimtab_engine::journal::{Journal, JournalEntry};
 use trimtab_engine::log::Log;
-use trimtab_engine::normalise::NormaliseOptions;
 use trimtab_engine::observation::ObservationDetector;
 use trimtab_engine::plan::{Plan, PlanReason};
-use trimtab_engine::planner::ReportedUsage;
 use trimtab_engine::policy::Policy;
 use trimtab_engine::trigger::WindowUnknown;
 use trimtab_engine::view::policy::{BadGlob, CompiledViews};
@@ -206,7 +205,7 @@ impl Session {
         for plan in plans {
             journal.append(plan);
         }
-        let projection = Projection::restore(options(&setup), log, journal);
+        let projection = Projection::restore(setup.normalise(), log, journal);
         let positions = (log_position, journal_position);
         Ok(Self::restored(
             store,
@@ -355,31 +354,6 @@ impl Session {
         self.first_ref = self.first_ref.map(|_| tools);
     }
 
-    /// Pins or unpins the message at a position of the log, with its round, as it is shown now.
-    /// Plans leave pinned messages alone, unless the window would not fit otherwise. False if there
-    /// is no such message, or if nothing changes.
-    pub fn pin(&mut self, message: usize, pinned: bool) -> Result<bool, SessionError> {
-        let is_known = message < self.projection.log().len();
-        if !is_known || self.is_pinned(message) == pinned {
-            return Ok(false);
-        }
-        // Durable first: if the store fails, memory and store still agree.
-        let entry = JournalEntry::Pin { message, pinned };
-        self.write(&entry)?;
-        self.projection.record(entry);
-        Ok(true)
-    }
-
-    /// True if the message at a position of the log is pinned.
-    pub fn is_pinned(&self, message: usize) -> bool {
-        self.projection.journal().pins().contains(&message)
-    }
-
-    /// The positions of pinned messages, in rising order.
-    pub fn pins(&self) -> impl Iterator<Item = usize> {
-        self.projection.journal().pins().iter().copied()
-    }
-
     /// The events since the last call.
     pub fn events(&mut self) -> Vec<SessionEvent> {
         std::mem::take(&mut self.events)
@@ -395,12 +369,5 @@ impl Session {
             self.rearranged = self.journal_position;
         }
         Ok(())
-    }
-}
-
-fn options(setup: &Setup) -> NormaliseOptions {
-    NormaliseOptions {
-        dialect: setup.dialect,
-        habit: setup.policy.repair,
     }
 }

@@ -1,12 +1,12 @@
 //! A summary that was asked for and is not complete yet.
 
-use trimtab_engine::compaction::answer::SummaryEnding;
-use trimtab_engine::compaction::summary_requests::SummaryRequests;
-use trimtab_engine::planner::{ArchivedOutputs, CompactionDraft};
+use trimtab_engine::decide::summary::answer::SummaryEnding;
+use trimtab_engine::decide::summary::requests::SummaryRequests;
+use trimtab_engine::decide::{ArchivedOutputs, CompactionDraft};
 use trimtab_model::Usage;
 use trimtab_model::estimate::{Calibration, Measure};
 
-pub use trimtab_engine::compaction::summary_requests::SummaryRequest;
+pub use trimtab_engine::decide::summary::requests::SummaryRequest;
 
 /// The parameters of a compaction by hand.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

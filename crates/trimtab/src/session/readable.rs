@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use serde::Deserialize;
 use trimtab_model::marks::{is_mark, sent_name};
 use trimtab_model::{ExtraFields, Media, MediaKind, Message, Part, RawJson};
+use trimtab_wire::json::pick;
 
 /// Fields that say nothing about a message.
 const SILENT_FIELDS: [&str; 1] = ["cache_control"];
@@ -58,17 +58,9 @@ fn write_part(text: &mut String, role: &str, part: &Part) {
 
 /// True for a document whose JSON a model can read. Encoded bytes would only fill its window.
 fn is_text(media: &Media) -> bool {
-    #[derive(Deserialize)]
-    struct Document {
-        source: Source,
-    }
-    #[derive(Deserialize)]
-    struct Source {
-        r#type: String,
-    }
-    let document = serde_json::from_str::<Document>(media.raw.as_str());
-    media.kind == MediaKind::Document
-        && document.is_ok_and(|document| document.source.r#type != "base64")
+    let source = pick(media.raw.as_str(), ["source"]).and_then(|[source]| source);
+    let kind = source.and_then(|source| pick(source, ["type"]));
+    media.kind == MediaKind::Document && matches!(kind, Some([Some(kind)]) if kind != "\"base64\"")
 }
 
 /// Writes the client's unknown fields, such as citations, as one line of JSON.

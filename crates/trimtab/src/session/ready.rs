@@ -1,12 +1,16 @@
 //! Prepares the window that is sent, and reacts when the provider rejects it.
 
-use trimtab_engine::planner::{Ladder, Misfit, Overflow};
+use trimtab_engine::decide::{self, Overflow, PlanStep};
+use trimtab_engine::plan::PlanReason;
+use trimtab_engine::policy::Rung;
 use trimtab_engine::view::retrieval::AnswerLimits;
 use trimtab_wire::overflow::{OverflowAction, OverflowKind, OverflowVerdict};
 
-use super::carry_out::LadderOutcome;
 use super::signed_reasoning::AnswerInFlight;
 use super::{PendingSummary, Session, SessionError};
+
+/// The limit of steps on one rung. Each step makes the window smaller, so only a bug can reach it.
+const MOST_STEPS: usize = 64;
 
 /// A window that fits, ready to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,11 +41,8 @@ impl Session {
     pub fn ready(&mut self) -> Result<ReadyWindow, SessionError> {
         self.windows += 1;
         self.calls.sent_measure = None;
-        if self.setup.policy.fit
-            && let LadderOutcome::Stuck(misfit) =
-                self.run_ladder(Ladder::before_call(&self.setup.policy))?
-        {
-            return Err(self.does_not_fit(&misfit));
+        if self.setup.policy.fit {
+            self.make_it_fit()?;
         }
         let (tokens, total) = self.decide(|conversation| {
             let total = conversation.window.measures().total();
@@ -122,33 +123,80 @@ impl Session {
         self.calls.usage = None;
         self.calls.coming_answer = None;
         let over_window = self.decide(|conversation| overflow.excess_over_window(conversation))?;
+        // One step should make the window fit. Otherwise a second one would replace most of it right
+        // after the first.
+        let excess = excess.max(over_window);
         let policy = &self.setup.policy;
-        let goal = (excess, over_window);
-        let ladder = Ladder::after_overflow(policy, &overflow, attempt, by_new_outputs, goal);
-        let Some(ladder) = ladder else {
+        let rungs = decide::rungs_after_overflow(policy, &overflow, attempt, by_new_outputs);
+        let Some(rungs) = rungs else {
             return Ok(RecoveryOutcome::GiveUp);
         };
         self.calls.recoveries += 1;
-        Ok(match self.run_ladder(ladder)? {
-            LadderOutcome::Done => RecoveryOutcome::Retry,
-            LadderOutcome::Summarise(pending) => RecoveryOutcome::Summarise(pending),
-            LadderOutcome::Stuck(_) => RecoveryOutcome::GiveUp,
+        let reason = PlanReason::Overflow;
+        for (rung, may_ask) in rungs {
+            let step = self.decide(|conversation| {
+                decide::step_for_rung(conversation, rung, excess, &reason)
+            })?;
+            if may_ask
+                && rung == Rung::Compact
+                && let Some(PlanStep::Draft(draft)) = step
+            {
+                return Ok(RecoveryOutcome::Summarise(self.ask_for_summary(*draft)?));
+            }
+            if self.take_if_any(step, &reason)? {
+                return Ok(RecoveryOutcome::Retry);
+            }
+        }
+        let step =
+            self.decide(|conversation| decide::shorten_sent(conversation, excess, &reason))?;
+        Ok(if self.take_if_any(step, &reason)? {
+            RecoveryOutcome::Retry
+        } else {
+            RecoveryOutcome::GiveUp
         })
     }
 
-    fn does_not_fit(&self, misfit: &Misfit) -> SessionError {
-        match *misfit {
-            Misfit::TooLarge(floor) => SessionError::TooLarge(floor),
-            Misfit::OverBudget { tokens, window } => SessionError::OverBudget {
-                tokens,
-                window,
-                preset: self.setup.policy.preset.clone(),
-                hint: if self.setup.policy.compaction.auto {
-                    "add rungs to `ladder`, such as drop_oldest, or choose another preset"
-                } else {
-                    "compact by hand, or set compaction.auto = true"
-                },
-            },
+    /// Makes the window fit before a call, step by step; an error says why it cannot fit.
+    fn make_it_fit(&mut self) -> Result<(), SessionError> {
+        let reason = PlanReason::Fit;
+        for first in [decide::shed_media, decide::drop_by_own_estimate] {
+            let step = self.decide(first)?;
+            self.take_if_any(step, &reason)?;
         }
+        let rungs = decide::rungs_before_call(&self.setup.policy);
+        if self.climb(&rungs, MOST_STEPS)? {
+            return Ok(());
+        }
+        let step = self.decide(|conversation| {
+            let excess = conversation.removable_excess()?;
+            decide::shorten_sent(conversation, excess, &reason)
+        })?;
+        if self.take_if_any(step, &reason)? && self.fits()? {
+            return Ok(());
+        }
+        Err(self.does_not_fit()?)
+    }
+
+    fn does_not_fit(&mut self) -> Result<SessionError, SessionError> {
+        let (floor, tokens) = self.decide(|conversation| {
+            // What cannot even be shortened comes first.
+            let floor = conversation.check_hard_floor();
+            let reserve = conversation.call.answer_reserve();
+            let tokens = conversation.prompt_tokens().saturating_add(reserve);
+            (floor.and_then(|()| conversation.check_floor()), tokens)
+        })?;
+        if let Err(floor) = floor {
+            return Ok(SessionError::TooLarge(floor));
+        }
+        Ok(SessionError::OverBudget {
+            tokens,
+            window: self.setup.limits.window.unwrap_or_default(),
+            preset: self.setup.policy.preset.clone(),
+            hint: if self.setup.policy.compaction.auto {
+                "add rungs to `ladder`, such as drop_oldest, or choose another preset"
+            } else {
+                "compact by hand, or set compaction.auto = true"
+            },
+        })
     }
 }

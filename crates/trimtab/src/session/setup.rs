@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use trimtab_engine::normalise::NormaliseOptions;
 use trimtab_engine::policy::Policy;
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::Dialect;
@@ -78,6 +79,14 @@ impl Setup {
             retrieval: Some(ToolNames::default()),
             bound_reasoning: true,
             ..Self::default()
+        }
+    }
+
+    /// How windows are normalised.
+    pub(crate) fn normalise(&self) -> NormaliseOptions {
+        NormaliseOptions {
+            dialect: self.dialect,
+            habit: self.policy.repair,
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Keeps signed reasoning valid if the bytes before it change outside a plan.
 
+use trimtab_engine::decide::strip_bound_reasoning;
 use trimtab_engine::journal::JournalEntry;
 use trimtab_engine::plan::{Edit, Plan, PlanReason};
-use trimtab_engine::planner::strip_bound_reasoning;
 use trimtab_model::estimate::Measure;
 
 use super::{Session, SessionError, SessionEvent, SessionEventKind};

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use trimtab_engine::journal::JournalEntry;
 use trimtab_model::{Message, Output, Part};
-use trimtab_store::{SessionId, Store, Stream};
+use trimtab_store::{SessionId, Store};
 
 use super::SessionError;
 use crate::admission::contents;
@@ -49,40 +49,36 @@ pub(super) fn read_from(
     id: &SessionId,
     (log, journal): (u64, u64),
 ) -> Result<(Vec<StoredEntry>, Vec<JournalEntry>), SessionError> {
-    let first = store.read_streams(id, (log, journal), BATCH)?;
-    let entries = parse_and_continue(store, id, (Stream::Log, log), first.log)?;
-    let plans = parse_and_continue(store, id, (Stream::Journal, journal), first.journal)?;
-    Ok((entries, plans))
+    let (mut entries, mut plans) = (Vec::new(), Vec::new());
+    loop {
+        let from = (log + entries.len() as u64, journal + plans.len() as u64);
+        let batch = store.read_streams(id, from, BATCH)?;
+        let is_last = batch.log.len() < BATCH && batch.journal.len() < BATCH;
+        parse(id, ("log", from.0), &batch.log, &mut entries)?;
+        parse(id, ("journal", from.1), &batch.journal, &mut plans)?;
+        if is_last {
+            return Ok((entries, plans));
+        }
+    }
 }
 
-/// Parses the first entries of a stream from a position on, and reads those that follow.
-fn parse_and_continue<T: for<'de> Deserialize<'de>>(
-    store: &dyn Store,
+/// Parses the entries of a stream from a position on.
+fn parse<T: for<'de> Deserialize<'de>>(
     id: &SessionId,
-    (stream, first): (Stream, u64),
-    mut batch: Vec<Vec<u8>>,
-) -> Result<Vec<T>, SessionError> {
-    let mut entries = Vec::new();
-    loop {
-        let last = batch.len() < BATCH;
-        for bytes in batch {
-            let entry = serde_json::from_slice(&bytes).map_err(|error| SessionError::Entry {
-                session: id.to_string(),
-                stream: if stream == Stream::Log {
-                    "log"
-                } else {
-                    "journal"
-                },
-                position: usize::try_from(first).unwrap_or(usize::MAX) + entries.len(),
-                why: error.to_string(),
-            })?;
-            entries.push(entry);
-        }
-        if last {
-            return Ok(entries);
-        }
-        batch = store.read(id, stream, first + entries.len() as u64, BATCH)?;
+    (stream, first): (&'static str, u64),
+    batch: &[Vec<u8>],
+    entries: &mut Vec<T>,
+) -> Result<(), SessionError> {
+    for (at, bytes) in batch.iter().enumerate() {
+        let entry = serde_json::from_slice(bytes).map_err(|error| SessionError::Entry {
+            session: id.to_string(),
+            stream,
+            position: usize::try_from(first).unwrap_or(usize::MAX) + at,
+            why: error.to_string(),
+        })?;
+        entries.push(entry);
     }
+    Ok(())
 }
 
 /// Takes the contents of stored outputs out of a message.

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use trimtab::engine::compaction::answer::SummaryEnding;
+use trimtab::engine::decide::summary::answer::SummaryEnding;
 use trimtab::engine::normalise::{EntryChange, MessageSource, Slot};
 use trimtab::engine::policy::Policy;
 use trimtab::model::{Message, MessageKind, Role};

@@ -47,9 +47,6 @@ fn call(session: &mut Session, number: usize) {
     for moment in [Moment::AfterOutputs, Moment::BeforeCall] {
         session.check(moment).unwrap();
     }
-    if number % 7 == 3 {
-        session.pin(number, true).unwrap();
-    }
     if number % 11 == 5 {
         session.undo().unwrap();
     }
@@ -83,11 +80,6 @@ fn assert_as_stored(session: &mut Session, preset: &str) {
     let name = format!("{preset} {}", stored.id());
     assert_eq!(session.positions(), stored.positions(), "{name}");
     assert_eq!(window(session), window(&mut stored), "{name}");
-    assert_eq!(
-        session.pins().collect::<Vec<_>>(),
-        stored.pins().collect::<Vec<_>>(),
-        "{name}"
-    );
     let measures = |session: &Session| {
         let length = session.projection().log().len();
         let measures = (0..length).map(|at| session.projection().measure(at).copied());

@@ -1,4 +1,4 @@
-//! Behaviour of the library as a whole, and the house rules.
+//! Behaviour of the library as a whole.
 
 #![expect(
     clippy::unwrap_used,
@@ -24,5 +24,3 @@ mod session;
 mod settings;
 mod switch;
 mod system_places;
-mod tidy;
-mod transcripts;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use trimtab::engine::compaction::answer::SummaryEnding;
+use trimtab::engine::decide::summary::answer::SummaryEnding;
 use trimtab::engine::policy::{PRESETS, Policy};
 use trimtab::engine::verify::verify;
 use trimtab::model::estimate::Measure;

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use trimtab::engine::compaction::answer::SummaryEnding;
+use trimtab::engine::decide::summary::answer::SummaryEnding;
 use trimtab::engine::plan::{Edit, Plan, PlanReason};
 use trimtab::engine::policy::{PRESETS, Policy, SummaryRequestForm};
 use trimtab::engine::view::policy::ViewPolicy;
 use trimtab::engine::view::{HeadLinesCut, Shape};
 use trimtab::model::{Call, Dialect, Message, estimate::Measure};
 use trimtab::session::{Limits, ManualCompaction, Session, SessionError, Setup, SummariserAnswer};
-use trimtab::store::{FolderStore, MemoryStore, SessionId, Store};
+use trimtab::store::{MemoryStore, SessionId, Store};
 use trimtab_testkit::{cases, history::any_history};
 
 fn views() -> ViewPolicy {
@@ -91,27 +91,6 @@ proptest! {
         prop_assert_eq!(again.window().unwrap(), session.window().unwrap());
         let log = |session: &Session| session.projection().log().messages().to_vec();
         prop_assert_eq!(log(&again), log(&session));
-    }
-}
-
-proptest! {
-    #![proptest_config(cases(25))]
-
-    #[test]
-    fn also_from_a_folder(steps in steps()) {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("store");
-        let before = {
-            let store = Arc::new(FolderStore::open(&path).unwrap());
-            let mut session = open(&store);
-            for step in steps {
-                take(&mut session, step);
-            }
-            session.window().unwrap().clone()
-        };
-        let store = Arc::new(FolderStore::open(&path).unwrap());
-        let mut again = open(&store);
-        prop_assert_eq!(again.window().unwrap(), &before);
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use trimtab::config::{Config, ConfigError, ConfigInputs, KEYS, SettingKey, SettingKind};
-use trimtab::engine::compaction::answer::SummaryEnding;
+use trimtab::engine::decide::summary::answer::SummaryEnding;
 use trimtab::engine::policy::{PRESETS, Policy};
 use trimtab::model::{Call, Dialect, Message, Part, Reasoning, Role, Usage};
 use trimtab::session::{

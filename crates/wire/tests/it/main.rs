@@ -1,7 +1,8 @@
-//! What the crate promises about real transcripts and scripts.
+//! What the crate promises about transcripts and scripts.
 
 #![expect(
     clippy::unwrap_used,
+    clippy::indexing_slicing,
     clippy::print_stdout,
     reason = "helpers of tests fail and report as tests do"
 )]
@@ -9,3 +10,4 @@
 mod corpus;
 mod lossless;
 mod script;
+mod transcripts;

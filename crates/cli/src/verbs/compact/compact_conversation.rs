@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use trimtab::engine::compaction::rebuild::SummaryPlacement;
 use trimtab::engine::policy::Policy;
+use trimtab::engine::policy::SummaryPlacement;
 use trimtab::engine::view::tools::READ;
 use trimtab::request::sent_messages;
 use trimtab::session::{

@@ -56,7 +56,6 @@ pub fn run(
         // Flags name one model for all conversations, but each has its own tools.
         let settings = ReplaySettings {
             tools: job.recorded.settings.tools,
-            shows_refs: windows.is_some(),
             ..settings.clone()
         };
         let done = run_job(job, &settings, windows);

@@ -86,7 +86,7 @@ Columns:
   hidden       messages that the last window leaves out
   cut          outputs that the last window shows in part
   over         windows that are larger than the model's
-  refused      windows that a provider would reject, and calls without a window
+  refused      calls without a window that is valid and fits
 
 Examples:
   trimtab replay session.jsonl --window 40k                     one preset

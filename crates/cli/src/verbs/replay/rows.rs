@@ -90,7 +90,7 @@ pub fn rows(
 /// If none would be left, the sums stay as they are.
 fn leave_out_unsent(presets: &mut [PresetRows]) -> Vec<String> {
     let every = presets.iter().flat_map(|preset| &preset.rows);
-    let unsent = every.filter(|row| row.report.unsent > 0);
+    let unsent = every.filter(|row| row.report.refused > 0);
     let unsent: BTreeSet<String> = unsent.filter_map(|row| row.id.clone()).collect();
     let is_sent = |row: &&ReplayRow| row.id.as_ref().is_none_or(|id| !unsent.contains(id));
     let mut rows = presets.iter().flat_map(|preset| &preset.rows);

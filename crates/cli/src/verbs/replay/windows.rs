@@ -78,7 +78,7 @@ struct WindowLine<'a> {
 pub fn line(id: &str, step: &ReplayStep<'_>) -> String {
     let messages = step.messages.iter();
     let written = messages.flat_map(|message| chat::write_message(message));
-    let refs = step.refs.iter();
+    let refs = step.refs();
     let line = WindowLine {
         id,
         call: step.call,
@@ -87,6 +87,7 @@ pub fn line(id: &str, step: &ReplayStep<'_>) -> String {
             .collect(),
         tokens: step.tokens,
         refs: refs
+            .iter()
             .map(|shown| (shown.call_id.as_str(), shown.stored.id()))
             .collect(),
     };

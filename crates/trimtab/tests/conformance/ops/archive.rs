@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use trimtab::engine::compaction::archive::ToolSummaries;
-use trimtab::engine::compaction::keep_rules::KeepRule;
-use trimtab::engine::compaction::request;
+use trimtab::engine::decide::summary::conversation::{self, Cut};
+use trimtab::engine::policy::KeepRule;
 use trimtab::engine::policy::Moment;
+use trimtab::engine::policy::ToolSummaries;
 use trimtab::engine::trigger::{Metric, Threshold};
 use trimtab::model::{Message, Part};
 use trimtab::session::Limits;
@@ -63,7 +63,8 @@ fn without_fences(mut messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
 
 pub(super) fn projected(input: &Value) -> Ran {
     let log = messages(&input["messages"])?;
-    let projected: Vec<_> = request::project_to(&log, request::OUTPUT_LIMIT).collect();
+    let projected: Vec<_> =
+        conversation::project_to(&log, Cut::outputs(conversation::OUTPUT_LIMIT)).collect();
     let first = projected.first();
     let text = first.map_or_else(String::new, |message| message.text().into_owned());
     let run = |chars: &mut dyn Iterator<Item = char>| {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use trimtab::config::{Config, ConfigInputs};
-use trimtab::engine::compaction::keep_rules;
+use trimtab::engine::decide::compact::keep_rules;
 use trimtab::engine::policy::{CompactionPolicy, Policy};
 use trimtab::engine::trigger::{Metric, Threshold, Trigger, TriggerInputs};
 use trimtab::model::Usage;

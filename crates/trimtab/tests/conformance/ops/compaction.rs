@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use trimtab::engine::compaction::answer::SummaryAnswer;
-use trimtab::engine::compaction::keep_rules::{self, KeepRule};
-use trimtab::engine::compaction::rebuild::SummaryPlacement;
-use trimtab::engine::compaction::request;
-use trimtab::engine::policy::{EstimateBy, Policy, Strategy};
+use trimtab::engine::decide::compact::keep_rules;
+use trimtab::engine::decide::summary::answer::SummaryAnswer;
+use trimtab::engine::decide::summary::conversation;
+use trimtab::engine::policy::SummaryPlacement;
+use trimtab::engine::policy::{EstimateBy, KeepRule, Policy, Strategy};
 use trimtab::model::{Message, Role, turns};
 use trimtab::session::{Limits, ManualCompaction, SummariserAnswer};
 
@@ -67,9 +67,8 @@ fn asked_first(mut framed: Framed, read: impl FnOnce(&[Message]) -> Option<Strin
 }
 
 pub(super) fn prepared(input: &Value) -> Ran {
-    let log = messages(&input["messages"])?;
-    let prepared = request::without_open_end(&log);
-    Ok(json!({"messages": written(prepared.iter().map(AsRef::as_ref))}))
+    let prepared = conversation::without_open_end(messages(&input["messages"])?);
+    Ok(json!({"messages": written(&prepared)}))
 }
 
 pub(super) fn parsed(input: &Value) -> Ran {
@@ -239,7 +238,7 @@ pub(super) fn turns_plan(input: &Value) -> Ran {
     let window = input["context_window"].as_u64().must("context_window")?;
     let kept = keep_rules::kept_messages(&history, &policy.compaction.keep, |_| 0).after_summary;
     let cut = kept.iter().min().copied().unwrap_or(history.len());
-    let (batches, omitted) = request::readable_batches(&history[..cut], window);
+    let (batches, omitted) = conversation::readable_batches(&history[..cut], window);
     if batches.is_empty() {
         return Ok(json!({"action": "none", "cut": 0, "keep": history.len()}));
     }

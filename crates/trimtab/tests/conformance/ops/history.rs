@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use trimtab::engine::compaction::keep_rules::{self, KeepRule};
+use trimtab::engine::decide::compact::keep_rules;
 use trimtab::engine::normalise::EntryChange;
+use trimtab::engine::policy::KeepRule;
 use trimtab::engine::policy::Moment;
 use trimtab::model::{Role, turns};
 use trimtab::session::Limits;

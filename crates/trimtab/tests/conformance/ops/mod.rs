@@ -12,10 +12,8 @@ mod views;
 use std::sync::Arc;
 
 use serde_json::Value;
+use trimtab::engine::decide::{CallConditions, ConversationState, PlanStep, ReportedUsage, age};
 use trimtab::engine::normalise::NormaliseOptions;
-use trimtab::engine::planner::{
-    CallConditions, ConversationState, PlanStep, ReportedUsage, age, ageing_methods,
-};
 use trimtab::engine::policy::{Moment, Policy};
 use trimtab::engine::window::Projection;
 use trimtab::model::estimate::Measure;
@@ -216,8 +214,7 @@ fn aged(
             ..CallConditions::new(&Measure::tokens)
         };
         let conversation = ConversationState::new(&projection, policy, &call);
-        let mut ways = ageing_methods(moment).iter();
-        ways.find_map(|way| age(&conversation, *way))
+        age(&conversation, moment)
     };
     let done = step.is_some();
     let (plan, note) = match step {

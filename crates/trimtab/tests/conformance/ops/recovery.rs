@@ -1,7 +1,7 @@
 //! What is done when the provider says that the window was too large.
 
 use serde_json::{Value, json};
-use trimtab::engine::compaction::recovery;
+use trimtab::engine::decide::fit;
 use trimtab::engine::policy::Policy;
 use trimtab::model::Message;
 use trimtab::session::{Limits, RecoveryOutcome, SessionEventKind, SummariserAnswer};
@@ -112,10 +112,10 @@ fn calls(framed: &mut Framed, input: &Value, summary: &SummariserAnswer) -> Ran<
 pub(super) fn half_of_turns(input: &Value) -> Ran {
     let history = messages(&input["history"])?;
     let summary = input["summary"].as_str().unwrap_or_default();
-    Ok(match recovery::half_of_turns(&history) {
+    Ok(match fit::half_of_turns(&history) {
         Some(cut) => json!({
             "compressed": true, "dropped": cut, "history": written(&history[cut..]),
-            "summary": recovery::with_note(summary, cut),
+            "summary": fit::with_note(summary, cut),
         }),
         None => json!({
             "compressed": false, "dropped": 0, "history": written(&history), "summary": summary,

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use trimtab::engine::compaction::answer::SummaryEnding;
+use trimtab::engine::decide::summary::answer::SummaryEnding;
 use trimtab::engine::policy::Policy;
 use trimtab::model::{Call, Dialect, Message, Output, Usage};
 use trimtab::session::{Limits, Moment, Session, Setup, SummariserAnswer};

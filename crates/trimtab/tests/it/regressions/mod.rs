@@ -8,11 +8,12 @@ mod thoughts;
 
 use std::sync::Arc;
 
-use trimtab::engine::compaction::answer::SummaryEnding;
+use trimtab::engine::decide::summary::answer::SummaryEnding;
 use trimtab::engine::policy::{PRESETS, Policy};
 use trimtab::model::{Call, Dialect, Message, Usage};
 use trimtab::session::{
-    Limits, PendingSummary, Session, SessionEvent, SessionEventKind, Setup, SummariserAnswer,
+    Limits, ManualCompaction, PendingSummary, Session, SessionEvent, SessionEventKind, Setup,
+    SummariserAnswer,
 };
 use trimtab::store::{MemoryStore, SessionId, Store};
 
@@ -45,10 +46,8 @@ fn managed() -> impl Iterator<Item = &'static str> {
 fn round(session: &mut Session, number: usize, output: &str) {
     let id = format!("call_{number}");
     let call = Call::new(&id, "bash", format!("{{\"command\":\"step {number}\"}}"));
-    session
-        .admit(Message::assistant("on it").with_call(call))
-        .unwrap();
-    session.admit(Message::output(&id, output)).unwrap();
+    admit(session, Message::assistant("on it").with_call(call));
+    admit(session, Message::output(&id, output));
 }
 
 fn answered(mut pending: PendingSummary, text: &str) -> (PendingSummary, Vec<Message>) {
@@ -62,6 +61,21 @@ fn answered(mut pending: PendingSummary, text: &str) -> (PendingSummary, Vec<Mes
         });
     }
     (pending, asked)
+}
+
+fn admit(session: &mut Session, message: Message) {
+    session.admit(message).unwrap();
+}
+
+/// A compaction by hand, before its summary is written.
+fn by_hand(session: &mut Session) -> PendingSummary {
+    let pending = session.compact(&ManualCompaction::default());
+    pending.unwrap().unwrap()
+}
+
+/// True if a compaction with this summary was executed.
+fn finished(session: &mut Session, pending: PendingSummary, summary: &str) -> bool {
+    session.finish(answered(pending, summary).0).unwrap()
 }
 
 fn texts(session: &mut Session) -> Vec<String> {

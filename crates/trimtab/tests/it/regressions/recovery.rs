@@ -4,12 +4,12 @@ use trimtab::model::Message;
 use trimtab::session::RecoveryOutcome;
 use trimtab::wire::overflow::{ProviderResponse, classify};
 
-use super::{managed, open, round};
+use super::{admit, managed, open, round};
 
 #[test]
 fn an_overflow_error_is_a_measurement() {
     let mut session = open("steady", 200_000);
-    session.admit(Message::user("begin")).unwrap();
+    admit(&mut session, Message::user("begin"));
     for number in 0..30 {
         round(
             &mut session,
@@ -40,7 +40,7 @@ fn an_overflow_error_is_a_measurement() {
 #[test]
 fn limit_in_bytes_does_not_become_the_window() {
     let mut session = open("steady", 200_000);
-    session.admit(Message::user("begin")).unwrap();
+    admit(&mut session, Message::user("begin"));
     round(&mut session, 0, &"item\n".repeat(300));
     session.ready().unwrap();
     let body = br#"{"message": "Request body size exceeds the maximum of 65536 bytes"}"#;
@@ -54,7 +54,7 @@ fn limit_in_bytes_does_not_become_the_window() {
 fn recovery_ends_and_hands_on_the_error() {
     for preset in managed() {
         let mut session = open(preset, 200_000);
-        session.admit(Message::user("begin")).unwrap();
+        admit(&mut session, Message::user("begin"));
         for number in 0..10 {
             round(
                 &mut session,

@@ -2,26 +2,25 @@
 
 use std::sync::Arc;
 
-use trimtab::engine::compaction::answer::SummaryEnding;
+use trimtab::engine::decide::summary::answer::SummaryEnding;
 use trimtab::engine::policy::Policy;
 use trimtab::model::{Message, MessageKind};
-use trimtab::session::{
-    Limits, ManualCompaction, Moment, Session, SessionEventKind, SummariserAnswer,
-};
+use trimtab::session::{Limits, Moment, Session, SessionEventKind, SummariserAnswer};
 
-use super::{answered, kinds, managed, open, open_with, round, texts, usage};
+use super::{
+    admit, answered, by_hand, finished, kinds, managed, open, open_with, round, texts, usage,
+};
 
 #[test]
 fn compaction_that_does_not_help_stops_by_itself_and_stays_stopped() {
-    let mut policy = Policy::preset("refs").unwrap();
-    policy.compaction.thrash.passes = 2;
+    let policy = Policy::preset("refs").unwrap();
     let limits = Limits {
         window: Some(10_000),
         max_output: Some(500),
         bytes: None,
     };
     let mut session = open_with(policy, limits);
-    session.admit(Message::user("begin")).unwrap();
+    admit(&mut session, Message::user("begin"));
     let mut number = 0;
     for _ in 0..2 {
         for _ in 0..4 {
@@ -31,11 +30,7 @@ fn compaction_that_does_not_help_stops_by_itself_and_stays_stopped() {
         session.ready().unwrap();
         session.record(&usage(9_000)).unwrap();
         let pending = session.check(Moment::AfterOutputs).unwrap().unwrap();
-        assert!(
-            session
-                .finish(answered(pending, "<summary>s</summary>").0)
-                .unwrap()
-        );
+        assert!(finished(&mut session, pending, "<summary>s</summary>"));
         session.ready().unwrap();
         // The provider says that it is as large as before.
         session.record(&usage(8_900)).unwrap();
@@ -56,7 +51,7 @@ fn compaction_that_does_not_help_stops_by_itself_and_stays_stopped() {
         "it survives a restart"
     );
 
-    again.admit(Message::user("something new")).unwrap();
+    admit(&mut again, Message::user("something new"));
     round(&mut again, number + 1, &"data ".repeat(200));
     again.ready().unwrap();
     again.record(&usage(9_500)).unwrap();
@@ -75,7 +70,7 @@ fn a_summary_that_is_empty_cut_off_or_a_call_is_not_accepted() {
     ];
     for (text, ending, why) in bad {
         let mut session = open("checkpoint", 20_000);
-        session.admit(Message::user("fix src/main.rs")).unwrap();
+        admit(&mut session, Message::user("fix src/main.rs"));
         for number in 0..4 {
             round(
                 &mut session,
@@ -83,11 +78,8 @@ fn a_summary_that_is_empty_cut_off_or_a_call_is_not_accepted() {
                 &"error: E0308 in src/lib.rs:88\n".repeat(40),
             );
         }
-        session.admit(Message::user("go on")).unwrap();
-        let mut pending = session
-            .compact(&ManualCompaction::default())
-            .unwrap()
-            .unwrap();
+        admit(&mut session, Message::user("go on"));
+        let mut pending = by_hand(&mut session);
         while pending.request().is_some() {
             pending.answer(SummariserAnswer::Text {
                 text: text.to_owned(),
@@ -118,8 +110,8 @@ fn a_summary_that_is_empty_cut_off_or_a_call_is_not_accepted() {
 fn next_summariser_gets_the_previous_summary() {
     for preset in managed() {
         let mut session = open(preset, 40_000);
-        session.admit(Message::system("be brief")).unwrap();
-        session.admit(Message::user("begin")).unwrap();
+        admit(&mut session, Message::system("be brief"));
+        admit(&mut session, Message::user("begin"));
         for number in 0..8 {
             round(
                 &mut session,
@@ -127,12 +119,9 @@ fn next_summariser_gets_the_previous_summary() {
                 &format!("line {number}\n").repeat(200),
             );
         }
-        session.admit(Message::assistant("so far so good")).unwrap();
-        session.admit(Message::user("next")).unwrap();
-        let pending = session
-            .compact(&ManualCompaction::default())
-            .unwrap()
-            .unwrap();
+        admit(&mut session, Message::assistant("so far so good"));
+        admit(&mut session, Message::user("next"));
+        let pending = by_hand(&mut session);
         let (pending, _) = answered(pending, "<summary>the door code is 4711</summary>");
         assert!(session.finish(pending).unwrap(), "{preset}");
         for number in 8..16 {
@@ -142,14 +131,9 @@ fn next_summariser_gets_the_previous_summary() {
                 &format!("line {number}\n").repeat(200),
             );
         }
-        session
-            .admit(Message::assistant("more of the same"))
-            .unwrap();
-        session.admit(Message::user("and now?")).unwrap();
-        let second = session
-            .compact(&ManualCompaction::default())
-            .unwrap()
-            .unwrap();
+        admit(&mut session, Message::assistant("more of the same"));
+        admit(&mut session, Message::user("and now?"));
+        let second = by_hand(&mut session);
         let (second, asked) = answered(second, "<summary>nothing</summary>");
         let said = |message: &Message| message.text().contains("door code is 4711");
         assert!(
@@ -169,34 +153,21 @@ fn next_summariser_gets_the_previous_summary() {
 fn message_that_arrives_during_a_summary_is_kept() {
     let mut session = open("turns", 40_000);
     for number in 0..12 {
-        session
-            .admit(Message::user(format!("question {number}")))
-            .unwrap();
-        session
-            .admit(Message::assistant(format!(
-                "answer {number} {}",
-                "w ".repeat(200)
-            )))
-            .unwrap();
+        admit(&mut session, Message::user(format!("question {number}")));
+        admit(
+            &mut session,
+            Message::assistant(format!("answer {number} {}", "w ".repeat(200))),
+        );
     }
     let pending = session.check(Moment::AfterTurn).unwrap().unwrap();
-    session.admit(Message::user("typed meanwhile")).unwrap();
-    session
-        .admit(Message::assistant("answered meanwhile"))
-        .unwrap();
-    assert!(
-        session
-            .finish(answered(pending, "<summary>SUM</summary>").0)
-            .unwrap()
-    );
+    admit(&mut session, Message::user("typed meanwhile"));
+    admit(&mut session, Message::assistant("answered meanwhile"));
+    assert!(finished(&mut session, pending, "<summary>SUM</summary>"));
     let texts = texts(&mut session);
     assert!(texts.iter().any(|text| text == "typed meanwhile"));
     assert!(texts.iter().any(|text| text == "answered meanwhile"));
 
-    let late = session
-        .compact(&ManualCompaction::default())
-        .unwrap()
-        .unwrap();
+    let late = by_hand(&mut session);
     assert!(session.undo().unwrap());
     assert!(!session.finish(late).unwrap(), "another plan came first");
     assert!(kinds(&session.events()).contains(&SessionEventKind::Stale));
@@ -205,20 +176,13 @@ fn message_that_arrives_during_a_summary_is_kept() {
 #[test]
 fn outputs_that_no_model_has_read_stay_in_front_of_the_newest_question() {
     let mut session = open("refs", 20_000);
-    session.admit(Message::user("the task")).unwrap();
+    admit(&mut session, Message::user("the task"));
     round(&mut session, 0, &"row\n".repeat(300));
     session.ready().unwrap();
     round(&mut session, 1, "UNREAD");
-    session.admit(Message::user("and?")).unwrap();
-    let pending = session
-        .compact(&ManualCompaction::default())
-        .unwrap()
-        .unwrap();
-    assert!(
-        session
-            .finish(answered(pending, "<summary>s</summary>").0)
-            .unwrap()
-    );
+    admit(&mut session, Message::user("and?"));
+    let pending = by_hand(&mut session);
+    assert!(finished(&mut session, pending, "<summary>s</summary>"));
     session.ready().unwrap();
     let window = texts(&mut session);
     let place = |text: &str| window.iter().position(|one| one.contains(text)).unwrap();
@@ -229,25 +193,14 @@ fn outputs_that_no_model_has_read_stay_in_front_of_the_newest_question() {
 fn many_compactions_are_warned_of() {
     let mut session = open("refs", 20_000);
     for number in 0..5 {
-        session
-            .admit(Message::user(format!("question {number}")))
-            .unwrap();
+        admit(&mut session, Message::user(format!("question {number}")));
         round(&mut session, number, &format!("row {number}\n").repeat(300));
-        session
-            .admit(Message::assistant("I have read it."))
-            .unwrap();
-        session.admit(Message::user("and?")).unwrap();
+        admit(&mut session, Message::assistant("I have read it."));
+        admit(&mut session, Message::user("and?"));
         // Outputs that no model has read stay.
         session.ready().unwrap();
-        let pending = session
-            .compact(&ManualCompaction::default())
-            .unwrap()
-            .unwrap();
-        assert!(
-            session
-                .finish(answered(pending, "<summary>s</summary>").0)
-                .unwrap()
-        );
+        let pending = by_hand(&mut session);
+        assert!(finished(&mut session, pending, "<summary>s</summary>"));
     }
     let events = session.events();
     let warned = events
@@ -260,7 +213,7 @@ fn many_compactions_are_warned_of() {
 #[test]
 fn a_summary_is_used_although_outputs_were_shown_shorter_meanwhile() {
     let mut session = open("refs", 50_000);
-    session.admit(Message::user("read it all")).unwrap();
+    admit(&mut session, Message::user("read it all"));
     for number in 0..12 {
         round(
             &mut session,

@@ -5,21 +5,17 @@ use trimtab::engine::verify::verify;
 use trimtab::model::{Call, Dialect, Media, MediaKind, Message, Part, RawJson, Role};
 use trimtab::session::{Limits, ManualCompaction, Moment};
 
-use super::{answered, managed, open, open_with, round, texts};
+use super::{admit, by_hand, finished, managed, open, open_with, round, texts};
 
 #[test]
 fn one_giant_turn_is_compacted_inside_and_no_round_is_split() {
     for preset in managed() {
         let mut session = open(preset, 8_000);
-        session
-            .admit(Message::user("the one and only question"))
-            .unwrap();
+        admit(&mut session, Message::user("the one and only question"));
         for number in 0..40 {
             round(&mut session, number, &format!("row {number}\n").repeat(100));
             if let Some(pending) = session.check(Moment::BeforeCall).unwrap() {
-                session
-                    .finish(answered(pending, "<summary>rows</summary>").0)
-                    .unwrap();
+                finished(&mut session, pending, "<summary>rows</summary>");
             }
             session.ready().unwrap();
             let window = session.window().unwrap();
@@ -39,21 +35,14 @@ fn the_newest_question_survives_behind_the_summary() {
     for preset in managed().filter(|preset| *preset != "checkpoint") {
         let mut session = open(preset, 20_000);
         for number in 0..6 {
-            session
-                .admit(Message::user(format!("question {number}")))
-                .unwrap();
+            admit(&mut session, Message::user(format!("question {number}")));
             round(&mut session, number, &"text\n".repeat(400));
-            session.admit(Message::assistant("answered")).unwrap();
+            admit(&mut session, Message::assistant("answered"));
         }
-        session.admit(Message::user("the newest question")).unwrap();
-        let pending = session
-            .compact(&ManualCompaction::default())
-            .unwrap()
-            .unwrap();
+        admit(&mut session, Message::user("the newest question"));
+        let pending = by_hand(&mut session);
         assert!(
-            session
-                .finish(answered(pending, "<summary>SUM</summary>").0)
-                .unwrap(),
+            finished(&mut session, pending, "<summary>SUM</summary>"),
             "{preset}"
         );
         let texts = texts(&mut session);
@@ -86,10 +75,10 @@ fn old_images_leave_by_bytes_and_come_back_by_their_ref() {
     };
     for fill in ["a", "b", "c", "d", "e"] {
         let parts = vec![Part::text(format!("look at {fill}")), picture(fill)];
-        session.admit(Message::new(Role::User, parts)).unwrap();
-        session.admit(Message::assistant("seen")).unwrap();
+        admit(&mut session, Message::new(Role::User, parts));
+        admit(&mut session, Message::assistant("seen"));
     }
-    session.admit(Message::user("well?")).unwrap();
+    admit(&mut session, Message::user("well?"));
     session.ready().unwrap();
     let window = session.window().unwrap();
     assert!(window.measures().total().sizes().bytes() <= 300_000);
@@ -110,17 +99,15 @@ fn old_images_leave_by_bytes_and_come_back_by_their_ref() {
 fn orphans_and_late_outputs_never_make_a_dead_session() {
     for preset in managed() {
         let mut session = open(preset, 20_000);
-        session
-            .admit(Message::output("nobody", "asked for this"))
-            .unwrap();
-        session.admit(Message::user("q")).unwrap();
+        admit(&mut session, Message::output("nobody", "asked for this"));
+        admit(&mut session, Message::user("q"));
         let two = Message::assistant("")
             .with_call(Call::new("a", "read", "{}"))
             .with_call(Call::new("b", "read", "{}"));
-        session.admit(two).unwrap();
-        session.admit(Message::user("never mind")).unwrap();
-        session.admit(Message::output("b", "late")).unwrap();
-        session.admit(Message::output("b", "twice")).unwrap();
+        admit(&mut session, two);
+        admit(&mut session, Message::user("never mind"));
+        admit(&mut session, Message::output("b", "late"));
+        admit(&mut session, Message::output("b", "twice"));
         if let Some(pending) = session.compact(&ManualCompaction::default()).unwrap() {
             session.finish(pending).unwrap();
         }
@@ -137,21 +124,19 @@ fn instructions_that_come_again_are_told_once() {
     for preset in managed() {
         let mut session = open(preset, 8_000);
         for number in 0..12 {
-            session.admit(Message::system(&rules)).unwrap();
-            session
-                .admit(Message::user(format!("question {number}")))
-                .unwrap();
+            admit(&mut session, Message::system(&rules));
+            admit(&mut session, Message::user(format!("question {number}")));
             session.ready().unwrap();
             let window = session.window().unwrap();
             let told = window.messages().filter(|message| message.text() == rules);
             assert_eq!(told.count(), 1, "{preset}");
-            session.admit(Message::assistant("a verse")).unwrap();
+            admit(&mut session, Message::assistant("a verse"));
         }
     }
     let mut all = open("none", 8_000);
     for _ in 0..3 {
-        all.admit(Message::system(&rules)).unwrap();
-        all.admit(Message::user("and?")).unwrap();
+        admit(&mut all, Message::system(&rules));
+        admit(&mut all, Message::user("and?"));
     }
     assert_eq!(all.window().unwrap().messages().len(), 6);
 }

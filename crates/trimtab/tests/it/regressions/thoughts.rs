@@ -2,55 +2,29 @@
 
 use std::sync::Arc;
 
+use trimtab::engine::decide::without_bound_reasoning;
 use trimtab::engine::plan::{Edit, Plan, PlanReason};
-use trimtab::engine::planner::without_bound_reasoning;
 use trimtab::model::estimate::Measure;
 use trimtab::model::{Call, Message, Output, Part, Reasoning, Role};
-use trimtab::session::{ManualCompaction, Moment, Session};
+use trimtab::session::{Moment, Session};
 
-use super::{answered, managed, open};
+use super::{admit, answered, by_hand, managed, open};
 
 #[test]
 fn signed_thoughts_do_not_stay_behind_a_changed_prefix() {
     for preset in managed() {
         let mut session = open(preset, 40_000);
-        session.admit(Message::user("begin")).unwrap();
-        for number in 0..6 {
-            let id = format!("call_{number}");
-            let thought = Part::Reasoning(Reasoning {
-                text: "hm".to_owned(),
-                seal: Some(format!("sig{number}")),
-                ..Reasoning::default()
-            });
-            let call = Part::Call(Call::new(&id, "read", "{}"));
-            session
-                .admit(Message::new(Role::Assistant, vec![thought, call]))
-                .unwrap();
-            session
-                .admit(Message::output(&id, "text ".repeat(300)))
-                .unwrap();
-        }
-        let pending = session
-            .compact(&ManualCompaction::default())
-            .unwrap()
-            .unwrap();
+        admit(&mut session, Message::user("begin"));
+        think(&mut session, 0..6);
+        let pending = by_hand(&mut session);
         let (pending, asked) = answered(pending, "<summary>short</summary>");
-        let sealed = |message: &Message| {
-            let parts = message.parts.iter();
-            parts
-                .into_iter()
-                .any(|part| matches!(part, Part::Reasoning(t) if t.is_sealed()))
+        let has_thoughts = |message: &Message| {
+            let mut parts = message.parts.iter();
+            parts.any(|part| matches!(part, Part::Reasoning(_)))
         };
-        assert!(
-            !asked.iter().any(sealed),
-            "{preset}: none goes to the summariser"
-        );
+        assert!(!asked.iter().any(has_thoughts), "{preset}: none is sent");
         assert!(session.finish(pending).unwrap(), "{preset}");
-        let window = session.window().unwrap();
-        assert!(
-            !window.messages().any(|message| sealed(message)),
-            "{preset}"
-        );
+        assert_eq!(thoughts(&mut session), Vec::<String>::new(), "{preset}");
     }
 }
 
@@ -67,9 +41,9 @@ fn sealed(number: usize) -> Message {
 /// Admits rounds with a sealed thought each.
 fn think(session: &mut Session, rounds: std::ops::Range<usize>) {
     for number in rounds {
-        session.admit(sealed(number)).unwrap();
+        admit(session, sealed(number));
         let output = Message::output(format!("call_{number}"), "text ".repeat(300));
-        session.admit(output).unwrap();
+        admit(session, output);
     }
 }
 
@@ -87,7 +61,7 @@ fn thoughts(session: &mut Session) -> Vec<String> {
 #[test]
 fn changed_front_removes_bound_reasoning_once() {
     let mut session = open("steady", 40_000);
-    session.admit(Message::user("begin")).unwrap();
+    admit(&mut session, Message::user("begin"));
     think(&mut session, 0..2);
     session.front_changes().unwrap();
     assert_eq!(thoughts(&mut session), Vec::<String>::new());
@@ -105,12 +79,9 @@ fn changed_front_removes_bound_reasoning_once() {
 #[test]
 fn thoughts_since_a_plan_that_is_taken_back_do_not_stay() {
     let mut session = open("refs", 40_000);
-    session.admit(Message::user("begin")).unwrap();
+    admit(&mut session, Message::user("begin"));
     think(&mut session, 0..4);
-    let pending = session
-        .compact(&ManualCompaction::default())
-        .unwrap()
-        .unwrap();
+    let pending = by_hand(&mut session);
     assert!(session.finish(pending).unwrap());
     think(&mut session, 4..6);
     assert_eq!(thoughts(&mut session), ["thought 4", "thought 5"]);
@@ -124,12 +95,9 @@ fn thoughts_since_a_plan_that_is_taken_back_do_not_stay() {
 #[test]
 fn an_answer_to_a_window_that_is_gone_comes_without_its_thought() {
     let mut session = open("refs", 40_000);
-    session.admit(Message::user("begin")).unwrap();
+    admit(&mut session, Message::user("begin"));
     think(&mut session, 0..4);
-    let pending = session
-        .compact(&ManualCompaction::default())
-        .unwrap()
-        .unwrap();
+    let pending = by_hand(&mut session);
     session.ready().unwrap();
     // The summary is finished while the model answers the window before it.
     assert!(session.finish(pending).unwrap());
@@ -143,7 +111,7 @@ fn an_answer_to_a_window_that_is_gone_comes_without_its_thought() {
 #[test]
 fn an_edit_leaves_the_reasoning_before_it() {
     let mut session = open("steady", 40_000);
-    session.admit(Message::user("begin")).unwrap();
+    admit(&mut session, Message::user("begin"));
     think(&mut session, 0..4);
     let shown = Output::new("call_1", "shorter");
     let edit = Edit::Show {
@@ -161,7 +129,7 @@ fn an_edit_leaves_the_reasoning_before_it() {
 fn a_model_that_does_not_bind_its_reasoning_keeps_it() {
     let mut session = open("steady", 6_000);
     session.set_bound_reasoning(false).unwrap();
-    session.admit(Message::user("begin")).unwrap();
+    admit(&mut session, Message::user("begin"));
     think(&mut session, 0..2);
     session.front_changes().unwrap();
     assert_eq!(thoughts(&mut session), ["thought 0", "thought 1"]);
@@ -173,15 +141,15 @@ fn a_model_that_does_not_bind_its_reasoning_keeps_it() {
 #[test]
 fn thoughts_that_nobody_signed_stay_where_they_are() {
     let mut session = open("steady", 6_000);
-    session.admit(Message::user("begin")).unwrap();
+    admit(&mut session, Message::user("begin"));
     for number in 0..30 {
         let id = format!("call_{number}");
         let call = Part::Call(Call::new(&id, "read", "{}"));
         let parts = vec![Part::reasoning(format!("thought {number}")), call];
-        session.admit(Message::new(Role::Assistant, parts)).unwrap();
+        admit(&mut session, Message::new(Role::Assistant, parts));
         let line = |at: usize| format!("line {at} of part {number}: {}\n", at * 7919 % 1000);
         let lines: String = (0..90).map(line).collect();
-        session.admit(Message::output(&id, lines)).unwrap();
+        admit(&mut session, Message::output(&id, lines));
         session.check(Moment::BeforeCall).unwrap();
         session.ready().unwrap();
         let thoughts = thoughts(&mut session);
