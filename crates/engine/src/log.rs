@@ -4,11 +4,10 @@
 
 mod provider_parts;
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use provider_parts::ProviderParts;
-use trimtab_model::{Message, Output, Role, Treatment};
+use trimtab_model::{Message, Role};
 
 /// The opening has at most this many user messages. Some clients send their instructions, and what
 /// they know of the workspace, as separate messages before the task.
@@ -57,52 +56,6 @@ impl Log {
         self.provider.add(at, &message);
         self.messages.push(message);
         at
-    }
-
-    /// The first position that plans may change. The provider has summarised the messages before it
-    /// by itself: it ignores them, except for its newest summary, which must stay as it came.
-    ///
-    /// ```
-    /// # use trimtab_engine::log::Log;
-    /// # use trimtab_model::{Message, Opaque, Part, RawJson, Role};
-    /// let type_name = "compaction".to_owned();
-    /// let summary = Part::Opaque(Opaque { type_name, raw: RawJson::of("") });
-    /// let answer = Message::new(Role::Assistant, vec![summary]);
-    /// let log: Log = [Message::user("go"), answer, Message::user("and now?")].into_iter().collect();
-    /// assert_eq!(log.front(), 2);
-    /// ```
-    pub fn front(&self) -> usize {
-        self.provider.front
-    }
-
-    /// True if a part of the message at a position is always sent as it came, if it is sent: a
-    /// program reads it, it loads a tool, or it is in front of [`Self::front`].
-    pub fn is_whole(&self, position: usize, part: usize) -> bool {
-        let message = self.get(position);
-        let part = message.and_then(|message| message.parts.get(part));
-        let loads = part.is_some_and(|part| part.has(Treatment::Always));
-        loads || self.provider.is_whole(position)
-    }
-
-    /// True if no plan hides the message at a position.
-    pub fn stays(&self, position: usize) -> bool {
-        self.provider.stays(position)
-    }
-
-    /// True if a program reads an output that comes next.
-    pub fn is_for_program(&self, output: &Output) -> bool {
-        output.is_for_program(None) || self.provider.has_call(&output.call_id)
-    }
-
-    /// The position of the first call of a program that has no result yet. The provider accepts
-    /// nothing of ours behind it.
-    pub(crate) fn open_program(&self) -> Option<usize> {
-        self.provider.open_program()
-    }
-
-    /// The runs of messages that no plan hides.
-    pub(crate) fn staying(&self) -> Vec<Range<usize>> {
-        self.provider.staying(self.len())
     }
 
     /// The number of assistant messages at `position` and behind it.

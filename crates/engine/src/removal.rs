@@ -25,6 +25,11 @@ pub fn with_counterparts<M: Borrow<Message>>(
     messages: &[M],
     chosen: impl IntoIterator<Item = usize>,
 ) -> BTreeSet<usize> {
+    let mut chosen = chosen.into_iter().peekable();
+    // Finding the groups walks all messages.
+    if chosen.peek().is_none() {
+        return BTreeSet::new();
+    }
     RoundGroups::of(messages).with_counterparts(chosen)
 }
 

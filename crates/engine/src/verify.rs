@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 use thiserror::Error;
-use trimtab_model::{Dialect, ExtraFields, Message, Part, Role, Treatment, work};
+use trimtab_model::{Dialect, Message, Part, Role, Treatment, work};
 
 /// One reason for which a provider would reject the window.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Error)]
@@ -295,7 +295,7 @@ impl<'a> Verifier<'a> {
             }
             // The provider checks only reasoning with an id for the item that it led to.
             Dialect::Responses => end.next().is_some_and(|part| match part {
-                Part::Reasoning(reasoning) => is_named(&reasoning.extra),
+                Part::Reasoning(reasoning) => reasoning.extra.iter().any(|(name, _)| name == "id"),
                 _ => false,
             }),
         }
@@ -362,10 +362,11 @@ impl<'a> Verifier<'a> {
 impl VerifiedPart {
     /// Adds the result of a resumed run. Returns what [`take_back`](Self::take_back) needs if that
     /// part changes later.
-    pub fn extend(&mut self, later: Self) -> VerifiedStep {
-        let step = VerifiedStep {
+    #[must_use]
+    pub fn extend(&mut self, later: Self) -> Self {
+        let step = Self {
             length: self.length,
-            had_beginning: self.has_beginning,
+            has_beginning: self.has_beginning,
             // An id that was known before must survive when the step is taken back.
             ids: later.ids.difference(&self.ids).cloned().collect(),
         };
@@ -376,24 +377,11 @@ impl VerifiedPart {
     }
 
     /// Takes the newest step back.
-    pub fn take_back(&mut self, step: VerifiedStep) {
+    pub fn take_back(&mut self, step: Self) {
         self.length = step.length;
-        self.has_beginning = step.had_beginning;
+        self.has_beginning = step.has_beginning;
         for id in step.ids {
             self.ids.remove(&id);
         }
     }
-}
-
-/// The state before a run: the length of the verified part, and the ids that the run added.
-#[derive(Clone, Debug)]
-pub struct VerifiedStep {
-    length: usize,
-    had_beginning: bool,
-    ids: Vec<String>,
-}
-
-/// True if a part has an id by which its provider knows it.
-fn is_named(extra: &ExtraFields) -> bool {
-    extra.iter().any(|(name, _)| name == "id")
 }

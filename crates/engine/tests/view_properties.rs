@@ -2,11 +2,8 @@
 #![expect(clippy::panic, reason = "a test fails by panicking")]
 
 use std::borrow::Cow;
-use std::collections::HashSet;
-use std::path::Path;
 
 use proptest::prelude::*;
-use serde_json::Value;
 use trimtab_engine::view::structure::{CutRequest, cut};
 use trimtab_engine::view::trim::estimate;
 use trimtab_engine::view::{
@@ -239,76 +236,4 @@ fn hostile_texts_hold() {
             }
         }
     }
-}
-
-/// The number of error lines of `text` that are in `shown`, each counted once.
-fn errors_in(text: &str, shown: &str) -> usize {
-    let is_error = |line: &&str| {
-        let marks = ["Error: ", "Exception: ", "error: ", "FAILED", "panicked at"];
-        marks.iter().any(|mark| line.contains(mark))
-    };
-    let all: HashSet<&str> = text.lines().filter(is_error).collect();
-    shown
-        .lines()
-        .collect::<HashSet<_>>()
-        .intersection(&all)
-        .count()
-}
-
-/// Outputs that real tools gave to real agents, where the recordings are at hand.
-#[test]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the recordings are files, and leaving them out is said"
-)]
-fn recorded_outputs_hold() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus/public");
-    let Ok(files) = std::fs::read_dir(&folder) else {
-        println!("skipped: {} is not there", folder.display());
-        return;
-    };
-    let (mut outputs, mut filled) = (0_u64, 0_f64);
-    let (mut errors, mut by_us, mut by_middle) = (0, 0, 0);
-    for file in files.filter_map(|file| std::fs::read_to_string(file.ok()?.path()).ok()) {
-        for session in file
-            .lines()
-            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        {
-            let messages = session["messages"].as_array().cloned().unwrap_or_default();
-            for text in messages
-                .iter()
-                .filter(|m| m["role"] == "tool")
-                .filter_map(|m| m["content"].as_str())
-            {
-                check(text, 6_000, MEASURES[0], true);
-                check(text, 400, MEASURES[1], true);
-                if text.len() > 6_000 {
-                    let shown = cut(
-                        text,
-                        &CutRequest {
-                            cap: 6_000,
-                            measure: &MEASURES[0],
-                            stored: None,
-                        },
-                    );
-                    let middle = Shape::Middle(MiddleCut::codex_tokens(1_500));
-                    let middle = view(text, &middle, &ViewContext::default());
-                    errors += errors_in(text, text);
-                    by_us += errors_in(text, &shown);
-                    by_middle += errors_in(text, &middle);
-                    outputs += 1;
-                    filled += shown.len() as f64 / 6_000.0;
-                }
-            }
-        }
-    }
-    assert!(outputs > 0, "no large output in the recordings");
-    let used = filled / outputs as f64;
-    println!(
-        "{outputs} outputs were cut; their views use {:.1} % of the cap",
-        used * 100.0
-    );
-    assert!(used > 0.9, "views use only {used} of their cap");
-    println!("of {errors} error lines, {by_us} stay, {by_middle} in a plain middle cut");
-    assert!(by_us > by_middle);
 }

@@ -11,9 +11,8 @@ use crate::Dialect;
 /// `output` do not overlap.
 ///
 /// Anthropic counts cached tokens separately from `input_tokens`; `OpenAI` (Chat Completions and
-/// Responses), Gemini and most compatible servers include them in their prompt figure, so they are
-/// subtracted here. Reasoning tokens are part of `output` for all of them except Gemini, which
-/// reports them separately, so they are added.
+/// Responses) and compatible servers include them in their prompt figure, so they are subtracted
+/// here. Reasoning tokens are part of `output`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
@@ -210,18 +209,6 @@ impl Usage {
         )
     }
 
-    /// Reads Gemini's `usageMetadata`, where the prompt figure includes cached tokens and reasoning
-    /// is separate from the candidates.
-    pub fn from_gemini(usage: &Value) -> Self {
-        Self::from_inclusive(
-            count(usage, "/promptTokenCount"),
-            count(usage, "/cachedContentTokenCount"),
-            0,
-            count(usage, "/candidatesTokenCount")
-                .saturating_add(count(usage, "/thoughtsTokenCount")),
-        )
-    }
-
     fn from_inclusive(prompt: u64, cache_read: u64, cache_creation: u64, output: u64) -> Self {
         // Some servers report inconsistent figures. Clamp them, so that the parts never exceed the
         // prompt.
@@ -336,15 +323,6 @@ mod tests {
             }
         );
         assert_eq!(chat, responses);
-    }
-
-    #[test]
-    fn gemini_counts_thoughts_beside_the_answer() {
-        let usage = Usage::from_gemini(&json!({
-            "promptTokenCount": 18, "cachedContentTokenCount": 5,
-            "candidatesTokenCount": 4, "thoughtsTokenCount": 3,
-        }));
-        assert_eq!((usage.cache_read, usage.output, usage.total()), (5, 7, 25));
     }
 
     #[test]

@@ -1,12 +1,6 @@
 //! House rules that a machine can check.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "helpers of tests fail as tests do"
-)]
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

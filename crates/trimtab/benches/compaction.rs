@@ -58,10 +58,7 @@ fn plan(projection: &Projection, policy: &Policy) -> usize {
         ..CallConditions::new(&tokens)
     };
     let conversation = ConversationState::new(projection, policy, &call);
-    let asked = CompactionRequest {
-        reason: PlanReason::ByHand,
-        ..CompactionRequest::default()
-    };
+    let asked = CompactionRequest::new(PlanReason::ByHand);
     let draft = decide::draft(&conversation, &asked);
     let draft = draft.expect("something to replace");
     draft.finish(None).plan.edits.len()

@@ -25,9 +25,8 @@ pub(crate) fn store_outputs(
     for part in &mut message.parts {
         if let Part::Output(output) = part {
             let tool = tool_of(output, projection).to_owned();
-            store_output(store, session, output, &tool)?;
             // The store does not know which tool reads it in this conversation.
-            output.stored = output.stored.take().map(&named);
+            output.stored = Some(named(store_output(store, session, output, &tool)?));
         }
     }
     let observation =
@@ -44,9 +43,9 @@ pub(crate) fn store_outputs(
 fn store_output(
     store: &dyn Store,
     session: &SessionId,
-    output: &mut Output,
+    output: &Output,
     tool: &str,
-) -> Result<()> {
+) -> Result<Ref> {
     let (call, text) = (&output.call_id, output.text());
     let stored = match output.content.as_slice() {
         // Further fields of the text, such as cache markers, must survive, so only bare text is
@@ -61,9 +60,7 @@ fn store_output(
             store.put(session, put.text(&text))?
         }
     };
-    let stored = stored.with_lines_of(&text);
-    output.stored = Some(stored);
-    Ok(())
+    Ok(stored.with_lines_of(&text))
 }
 
 /// The original content of a stored output.

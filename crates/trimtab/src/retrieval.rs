@@ -107,37 +107,34 @@ impl<'s> Retrieval<'s> {
     /// # Ok::<_, trimtab::store::Error>(())
     /// ```
     pub fn call(&self, tool: &str, arguments: &str) -> RetrievalAnswer {
-        match self.carry_out(tool, arguments) {
-            Ok(text) => RetrievalAnswer {
-                text,
-                is_error: false,
-            },
-            Err(refusal) => RetrievalAnswer {
-                text: ToolNames::of(tool)
-                    .unwrap_or_default()
-                    .in_words(&refusal.into_text()),
-                is_error: true,
-            },
-        }
+        let names = ToolNames::of(tool).unwrap_or_default();
+        let (text, is_error) = match self.carry_out(tool, names, arguments) {
+            Ok(text) => (text, false),
+            Err(RetrievalRefusal(why)) => (names.in_words(&why), true),
+        };
+        RetrievalAnswer { text, is_error }
     }
 
-    fn carry_out(&self, tool: &str, arguments: &str) -> Result<String, RetrievalRefusal> {
+    fn carry_out(
+        &self,
+        tool: &str,
+        names: ToolNames,
+        arguments: &str,
+    ) -> Result<String, RetrievalRefusal> {
         if !Self::is_ours(tool) {
-            return Err(RetrievalRefusal::unknown_tool(tool));
+            let (tool, read, grep): (String, _, _) =
+                (tool.chars().take(80).collect(), tools::READ, tools::GREP);
+            return Err(RetrievalRefusal(format!(
+                "There is no tool {tool:?} here: use {read} or {grep}."
+            )));
         }
         let arguments = CallArguments::parse(arguments)?;
-        let names = ToolNames::of(tool).unwrap_or_default();
         // With the prefix of an MCP client, only the end of the name is ours.
-        let is_grep = tool.ends_with(names.grep);
-        let definition = if is_grep {
-            tools::grep()
-        } else {
-            tools::read()
-        };
-        arguments.refuse_unknown(&definition)?;
-        if is_grep {
+        if tool.ends_with(names.grep) {
+            arguments.refuse_unknown(&tools::grep())?;
             self.grep(&grep::GrepRequest::new(&arguments)?, names)
         } else {
+            arguments.refuse_unknown(&tools::read())?;
             self.read(&read::ReadRequest::new(&arguments)?, names)
         }
     }

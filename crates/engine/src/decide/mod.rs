@@ -110,21 +110,16 @@ fn is_bound(part: &Part) -> bool {
 
 /// The removal of the signed reasoning from `first` on; none if there is none.
 pub fn strip_bound_reasoning(first: usize, slots: &[Slot]) -> Option<Edit> {
-    let before = bound_reasoning_end(first, slots)?;
-    Some(Edit::StripReasoning {
-        from: first,
-        before,
-    })
-}
-
-/// The position after the last signed reasoning from `first` on; none if there is none.
-fn bound_reasoning_end(first: usize, slots: &[Slot]) -> Option<usize> {
     let newest_first = slots.iter().rev();
     let mut behind = newest_first.take_while(|slot| slot.source.position() >= first);
     behind.find_map(|slot| {
         work::step(1);
-        let at = slot.source.in_log()?;
-        slot.message.parts.iter().any(is_bound).then_some(at + 1)
+        let before = slot.source.in_log()? + 1;
+        let is_signed = slot.message.parts.iter().any(is_bound);
+        is_signed.then_some(Edit::StripReasoning {
+            from: first,
+            before,
+        })
     })
 }
 

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use trimtab_model::Role;
 use trimtab_model::rounds::{self, Round};
-use trimtab_model::{Part, Role};
 
 use super::{ConversationState, is_ours};
-use crate::normalise::{MessageSource, Slot};
+use crate::normalise::Slot;
 use crate::removal::with_counterparts;
 use crate::view::tools::is_retrieval;
 
@@ -44,13 +44,12 @@ impl MustStay {
             let position = slot.source.in_log();
             position.is_some_and(|position| conversation.log.stays(position))
         });
-        let of_provider: Vec<usize> = of_provider.map(|(at, _)| at).collect();
         Self {
             task: task(slots, conversation.log.opening()).collect(),
             question,
             last,
             rounds: rounds.take(NEWEST_ROUNDS).collect(),
-            of_provider: with_counterparts(slots, of_provider),
+            of_provider: with_counterparts(slots, of_provider.map(|(at, _)| at)),
         }
     }
 
@@ -74,10 +73,7 @@ impl MustStay {
 /// earlier plan may have inserted messages before them.
 fn task(slots: &[Slot], opening: usize) -> impl Iterator<Item = usize> {
     let first = slots.iter().enumerate();
-    let first = first.take_while(move |(_, slot)| match slot.source {
-        MessageSource::Log(at) => at < opening,
-        MessageSource::Inserted(at) => at <= opening,
-    });
+    let first = first.take_while(move |(_, slot)| slot.source.end() <= opening);
     first
         .filter(|(_, slot)| slot.message.is_real_user())
         .map(|(at, _)| at)
@@ -86,13 +82,9 @@ fn task(slots: &[Slot], opening: usize) -> impl Iterator<Item = usize> {
 /// The start of the newest round, and of the rounds after which the model only read from the store.
 fn newest_rounds<'r>(slots: &'r [Slot], rounds: &'r [Round]) -> impl Iterator<Item = usize> {
     let is_lookup = |round: &Round| {
-        let mut places = round.calls.iter().map(|place| place.call);
-        places.all(|place| {
-            let message = slots.get(place.message).map(|slot| &slot.message);
-            let part = message.and_then(|message| message.parts.get(place.part));
-            part.and_then(Part::as_call)
-                .is_some_and(|call| is_retrieval(&call.name))
-        })
+        let slot = slots.get(round.start);
+        let mut calls = slot.into_iter().flat_map(|slot| slot.message.calls());
+        calls.all(|call| is_retrieval(&call.name))
     };
     let mut goes_on = true;
     let newest = rounds.iter().rev().take_while(move |round| {

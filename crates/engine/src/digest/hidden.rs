@@ -6,11 +6,11 @@ use std::sync::Arc;
 use trimtab_model::rounds::{self, PartPosition};
 use trimtab_model::{Call, Message, MessageKind, Output, Ref, Role, work};
 
-use super::lines::{Item, Said, item};
-use super::tool_use::{FileAccess, asked, files, has_failed, is_receipt};
+use super::lines::{Item, Said, item, without_digits};
+use super::tool_use::{asked, files, has_failed, is_receipt};
 use super::{DigestContent, is_digest};
 use crate::log::Log;
-use crate::normalise::{MessageSource, Slot};
+use crate::normalise::Slot;
 use crate::observation::outputs_of;
 use crate::quote::escaped;
 use crate::quote::quoted;
@@ -54,32 +54,24 @@ impl HiddenMessages {
     /// The messages of `log` that are hidden once `replaced` of the `slots` are gone.
     /// Summaries begin with `prefix`, which is not repeated.
     pub(crate) fn of(log: &Log, slots: &[Slot], replaced: &[usize], prefix: &str) -> Self {
-        let gone: HashSet<usize> = replaced.iter().copied().collect();
-        let stays = slots
-            .iter()
-            .enumerate()
-            .filter(|(at, _)| !gone.contains(at));
+        // The numbers rise.
+        let goes = |at: &usize| replaced.binary_search(at).is_ok();
+        let stays = slots.iter().enumerate().filter(|(at, _)| !goes(at));
         let stays: HashSet<usize> = stays.filter_map(|(_, slot)| slot.source.in_log()).collect();
         // What a model has summarised is in its summary, whether it stays or goes.
         let newest_first = slots.iter().enumerate().rev();
         let mut summaries = newest_first.filter(|(_, slot)| is_only_summary(slot));
         let summary = summaries.next();
-        let from = summary.map_or(0, |(_, slot)| match slot.source {
-            MessageSource::Log(at) => at + 1,
-            MessageSource::Inserted(before) => before,
-        });
+        let from = summary.map_or(0, |(_, slot)| slot.source.end());
         let end = replaced.last().and_then(|last| slots.get(*last));
-        let end = end.map_or(0, |slot| match slot.source {
-            MessageSource::Log(at) => at + 1,
-            MessageSource::Inserted(before) => before,
-        });
+        let end = end.map_or(0, |slot| slot.source.end());
         let hidden = (from..end.min(log.len()))
             .rev()
             .filter(|at| !stays.contains(at));
         let hidden = hidden.filter_map(|at| log.get(at)).take(MOST_MESSAGES);
         let mut messages: Vec<Arc<Message>> = hidden.cloned().collect();
         messages.reverse();
-        let summary = summary.filter(|(at, _)| gone.contains(at));
+        let summary = summary.filter(|(at, _)| goes(at));
         let said = |text: &str| escaped(text.trim_start_matches(prefix).trim());
         Self {
             messages,
@@ -112,7 +104,7 @@ impl HiddenMessages {
     }
 
     /// What a digest says of them.
-    pub(super) fn content(&self) -> DigestContent<'_> {
+    pub(super) fn content(&self) -> DigestContent {
         let said = |of: fn(&Message) -> bool| {
             let said = self.messages.iter().filter(|message| of(message));
             let texts = said.map(|message| Said {
@@ -123,56 +115,51 @@ impl HiddenMessages {
             });
             texts.filter(|said| !said.text.is_empty()).collect()
         };
-        let outputs = self.outputs();
         let (mut failed, mut odd, mut others) = (Vec::new(), Vec::new(), Vec::new());
-        let mut known = HashSet::new();
-        let newest_first = outputs.iter().enumerate().rev();
-        let newest_errors = newest_first.filter(|(_, output)| {
-            let errors = output.errors.as_deref();
-            errors.is_some_and(|errors| known.insert(without_digits(errors)))
-        });
-        let newest_errors: HashSet<usize> = newest_errors.map(|(at, _)| at).collect();
-        let mut by_file = FileHistories::default();
-        for (at, output) in outputs.iter().enumerate() {
+        let mut by_file: HashMap<String, FileHistory> = HashMap::new();
+        for (at, output) in self.outputs().iter().enumerate() {
             let kind = output.call.map_or("output", |call| &call.name).to_owned();
             let text = item(&output.line());
             if let Some(errors) = &output.errors {
-                if newest_errors.contains(&at) {
-                    let text = format!("{text}:\n{errors}");
-                    failed.push(Item { text, kind });
-                }
+                let text = format!("{text}:\n{errors}");
+                failed.push(Item { text, kind });
                 continue;
             }
-            if output.is_repeated {
-                continue;
+            let (named, changes) = output.call.map(files).unwrap_or_default();
+            for path in &named {
+                let file = by_file.entry(path.clone()).or_default();
+                file.add(changes, output.stored.as_ref(), at);
             }
-            let names_file = by_file.add(output);
             if let Some(lines) = &output.odd {
                 let text = format!("{text}:\n{lines}");
                 odd.push(Item { text, kind });
-            } else if !names_file && !is_receipt(output.call, output.bytes) {
+            } else if named.is_empty() && !is_receipt(output.call, output.bytes) {
                 others.push(Item { text, kind });
             }
         }
+        let summary = self.summary.iter().map(|text| Said {
+            text: text.clone(),
+            is_answer: true,
+        });
         DigestContent {
-            summary: self.summary.as_deref(),
+            summary: summary.collect(),
             user: said(Message::is_real_user),
             model: said(|message| message.role == Role::Assistant),
             failed,
             odd,
-            files: by_file.lines(),
+            files: file_items(by_file),
             outputs: others,
         }
     }
 
-    /// The outputs, oldest first.
+    /// The outputs, oldest first, without those that a newer one repeats.
     fn outputs(&self) -> Vec<HiddenOutput<'_>> {
         let pairing = rounds::pair(&self.messages);
         let answered = pairing.outputs.iter();
         let calls: HashMap<PartPosition, &Call> = answered
             .filter_map(|(place, answer)| Some((*place, pairing.call_of(&self.messages, *answer)?)))
             .collect();
-        let mut known = HashSet::new();
+        let (mut known_calls, mut known_errors) = (HashSet::new(), HashSet::new());
         let mut found = Vec::new();
         for (at, message) in self.messages.iter().enumerate().rev() {
             for (part, output) in outputs_of(message) {
@@ -181,9 +168,17 @@ impl HiddenMessages {
                 if call.is_some_and(|call| is_retrieval(&call.name)) {
                     continue;
                 }
-                let is_repeated =
-                    call.is_some_and(|call| !known.insert((&call.name, &call.arguments)));
-                found.push(HiddenOutput::new(call, &output, is_repeated));
+                let is_newest_call =
+                    call.is_none_or(|call| known_calls.insert((&call.name, &call.arguments)));
+                let output = HiddenOutput::new(call, &output);
+                // What failed once may fail again, even if the same call was made again later.
+                let is_new = match &output.errors {
+                    Some(errors) => known_errors.insert(without_digits(errors)),
+                    None => is_newest_call,
+                };
+                if is_new {
+                    found.push(output);
+                }
             }
         }
         found.reverse();
@@ -205,9 +200,6 @@ struct HiddenOutput<'m> {
     call: Option<&'m Call>,
     stored: Option<String>,
     bytes: usize,
-    /// True if the same call was made again later. Only its errors still count: what failed once
-    /// may fail again.
-    is_repeated: bool,
     /// The quoted lines of its errors, if it is the output of a run that failed.
     errors: Option<String>,
     /// The quoted lines that are unlike all others.
@@ -215,27 +207,21 @@ struct HiddenOutput<'m> {
 }
 
 impl<'m> HiddenOutput<'m> {
-    fn new(call: Option<&'m Call>, output: &Output, is_repeated: bool) -> Self {
+    fn new(call: Option<&'m Call>, output: &Output) -> Self {
         let text = output.text();
         let end = last_bytes(&text, SEARCHED_BYTES);
-        let lines = errors_in(end);
+        let mut lines = errors_in(end);
         let failed = has_failed(call, output, !lines.is_empty());
-        // The client says that the call failed, but no line looks like an error.
-        let lines = || {
-            if lines.is_empty() {
-                last_bytes(end.trim(), ERROR_LINE_BYTES).to_owned()
-            } else {
-                lines
-            }
-        };
-        let odd = odd_lines(&text);
+        // The client may say that the call failed although no line looks like an error.
+        if lines.is_empty() {
+            lines.push_str(last_bytes(end.trim(), ERROR_LINE_BYTES));
+        }
         Self {
             call,
-            is_repeated,
-            odd: (!odd.is_empty()).then(|| quoted(&odd.join("\n"))),
+            odd: odd_lines(&text),
             stored: output.stored.as_ref().map(ToString::to_string),
             bytes: text.len(),
-            errors: failed.then(|| quoted(&lines())),
+            errors: failed.then(|| quoted(&lines)),
         }
     }
 
@@ -283,14 +269,10 @@ fn is_statement(line: &str) -> bool {
     STATEMENTS.iter().any(|word| first.starts_with(word))
 }
 
-/// Errors that differ only in numbers are repetitions.
-fn without_digits(text: &str) -> String {
-    text.replace(|c: char| c.is_ascii_digit(), "")
-}
-
-/// The lines of an output that are unlike all others, such as one error in a log or one remark in a
-/// listing. None if the output is a text whose lines are all different, or has many such lines.
-fn odd_lines(text: &str) -> Vec<&str> {
+/// The quoted lines of an output that are unlike all others, such as one error in a log or one
+/// remark in a listing. None if the output is a text whose lines are all different, or has many
+/// such lines.
+fn odd_lines(text: &str) -> Option<String> {
     let text = first_bytes(text, COMPARED_BYTES);
     work::step_text(text);
     let lines: Vec<&str> = text
@@ -299,7 +281,7 @@ fn odd_lines(text: &str) -> Vec<&str> {
         .filter(|line| !line.is_empty())
         .collect();
     if lines.len() < LEAST_LINES {
-        return Vec::new();
+        return None;
     }
     let mut counts: HashMap<String, usize> = HashMap::new();
     for line in &lines {
@@ -312,10 +294,8 @@ fn odd_lines(text: &str) -> Vec<&str> {
         .filter(is_odd)
         .map(|line| first_bytes(line, ERROR_LINE_BYTES));
     let odd: Vec<&str> = odd.collect();
-    if common * 10 < lines.len() * 9 || odd.len() > MOST_ODD {
-        return Vec::new();
-    }
-    odd
+    let stand_out = common * 10 >= lines.len() * 9 && (1..=MOST_ODD).contains(&odd.len());
+    stand_out.then(|| quoted(&odd.join("\n")))
 }
 
 /// A line without the words that have a digit: numbers, times, ids.
@@ -325,61 +305,46 @@ fn shape(line: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// What was done with each file.
-#[derive(Default)]
-struct FileHistories {
-    /// The number of the newest output of each file.
-    files: HashMap<String, FileHistory>,
-    count: usize,
-}
-
+/// What was done with a file.
 #[derive(Default)]
 struct FileHistory {
     read: bool,
     changed: bool,
     stored: Option<String>,
+    /// The number of its newest output.
     newest: usize,
 }
 
-impl FileHistories {
-    /// Adds an output that is about files; false if it names none.
-    fn add(&mut self, output: &HiddenOutput<'_>) -> bool {
-        let named = output.call.map(files).unwrap_or_default();
-        self.count += 1;
-        for (path, access) in &named {
-            let file = self.files.entry(path.clone()).or_default();
-            file.read |= *access == FileAccess::Read;
-            file.changed |= *access == FileAccess::Changed;
-            file.newest = self.count;
-            // The output of a change only says that it was made.
-            if *access == FileAccess::Read || file.stored.is_none() {
-                file.stored.clone_from(&output.stored);
-            }
+impl FileHistory {
+    /// Adds output number `at`, which is about the file.
+    fn add(&mut self, changes: bool, stored: Option<&String>, at: usize) {
+        self.read |= !changes;
+        self.changed |= changes;
+        self.newest = at;
+        // The output of a change only says that it was made.
+        if !changes || self.stored.is_none() {
+            self.stored = stored.cloned();
         }
-        !named.is_empty()
     }
+}
 
-    /// A line for each file, the one that was used last at the end.
-    fn lines(self) -> Vec<Item> {
-        let mut files: Vec<(String, FileHistory)> = self.files.into_iter().collect();
-        files.sort_by(|(path, file), (other, another)| {
-            (file.newest, path).cmp(&(another.newest, other))
-        });
-        let line = |(path, file): &(String, FileHistory)| {
-            let how = match (file.read, file.changed) {
-                (true, true) => "read and changed",
-                (false, true) => "changed",
-                _ => "read",
-            };
-            let stored = file
-                .stored
-                .as_ref()
-                .map_or_else(String::new, |stored| format!(", ref {stored}"));
-            Item {
-                kind: how.to_owned(),
-                text: item(&format!("{path}: {how}{stored}")),
-            }
+/// A line for each file, the one that was used last at the end.
+fn file_items(files: HashMap<String, FileHistory>) -> Vec<Item> {
+    let mut files: Vec<(String, FileHistory)> = files.into_iter().collect();
+    files.sort_by(|(path, file), (other, another)| {
+        (file.newest, path).cmp(&(another.newest, other))
+    });
+    let line = |(path, file): (String, FileHistory)| {
+        let how = match (file.read, file.changed) {
+            (true, true) => "read and changed",
+            (false, true) => "changed",
+            _ => "read",
         };
-        files.iter().map(line).collect()
-    }
+        let stored = file.stored.map(|stored| format!(", ref {stored}"));
+        Item {
+            kind: how.to_owned(),
+            text: item(&format!("{path}: {how}{}", stored.unwrap_or_default())),
+        }
+    };
+    files.into_iter().map(line).collect()
 }

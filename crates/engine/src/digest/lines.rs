@@ -20,42 +20,11 @@ pub(super) struct Said {
     pub(super) is_answer: bool,
 }
 
-impl Said {
-    pub(super) fn answer(text: &str) -> Self {
-        Self {
-            text: text.to_owned(),
-            is_answer: true,
-        }
-    }
-}
-
 /// A line about something, perhaps with lines that belong to it.
 pub(super) struct Item {
     pub(super) text: String,
     /// What it counts as if it is left out.
     pub(super) kind: String,
-}
-
-/// The items of a section, as they are written.
-pub(super) struct Section(Vec<String>);
-
-impl Section {
-    /// The bytes that it takes with its title; none without items.
-    pub(super) fn bytes(&self, title: &str) -> usize {
-        let items: usize = self.0.iter().map(|item| item.len() + 1).sum();
-        if items == 0 {
-            0
-        } else {
-            items + title.len() + 1
-        }
-    }
-
-    pub(super) fn text(&self, title: &str) -> String {
-        if self.0.is_empty() {
-            return String::new();
-        }
-        format!("{title}\n{}", self.0.join("\n"))
-    }
 }
 
 /// An item as it is written. Its further lines are indented, so that none looks like a title.
@@ -67,35 +36,32 @@ pub(super) fn item(text: &str) -> String {
 /// What was said, within `bytes`, with long texts cut to one length. If even that is too much,
 /// texts are left out: those that a newer one repeats except for numbers, as in "step 4 is done",
 /// then the oldest ones that are no answers, then the oldest answers.
-pub(super) fn said_within(said: &[Said], bytes: usize) -> Section {
-    let items: Vec<String> = said.iter().map(|said| item(&said.text)).collect();
+pub(super) fn said_within(said: &[Said], bytes: usize) -> Vec<String> {
+    let items = said.iter().enumerate().rev();
+    let items = items.map(|(at, said)| (at, said.is_answer, item(&said.text)));
+    let mut newest_first: Vec<(usize, bool, String)> = items.collect();
     let least = |item: &String| item.len().min(LEAST) + 1;
-    let all_fit = items.iter().map(least).sum::<usize>() <= bytes;
+    let whole: usize = newest_first.iter().map(|(.., item)| least(item)).sum();
     let mut seen = HashSet::new();
-    let mut newest_first: Vec<usize> = (0..items.len()).rev().collect();
-    newest_first.retain(|at| {
-        let without_digits = |item: &String| item.replace(|c: char| c.is_ascii_digit(), "");
-        all_fit
-            || items
-                .get(*at)
-                .is_some_and(|item| seen.insert(without_digits(item)))
-    });
+    newest_first.retain(|(.., item)| whole <= bytes || seen.insert(without_digits(item)));
     // A stable sort: the answers first, each kind still newest first.
-    newest_first.sort_by_key(|at| said.get(*at).is_some_and(|said| !said.is_answer));
+    newest_first.sort_by_key(|(_, is_answer, _)| !is_answer);
     let mut left = bytes;
-    let fitting = newest_first.into_iter().take_while(|at| {
-        let rest = items
-            .get(*at)
-            .and_then(|item| left.checked_sub(least(item)));
+    let fitting = newest_first.into_iter().take_while(|(.., item)| {
+        let rest = left.checked_sub(least(item));
         left = rest.unwrap_or(0);
         rest.is_some()
     });
-    let mut kept: Vec<usize> = fitting.collect();
+    let mut kept: Vec<(usize, bool, String)> = fitting.collect();
     kept.sort_unstable();
-    let kept: Vec<&String> = kept.into_iter().filter_map(|at| items.get(at)).collect();
-    let sizes = kept.iter().map(|item| item.len() + 1).collect();
+    let sizes = kept.iter().map(|(.., item)| item.len() + 1).collect();
     let level = cut_level(sizes, bytes).max(LEAST);
-    Section(kept.into_iter().map(|item| within(item, level)).collect())
+    kept.iter().map(|(.., item)| within(item, level)).collect()
+}
+
+/// Two texts that differ only in numbers are repetitions.
+pub(super) fn without_digits(text: &str) -> String {
+    text.replace(|c: char| c.is_ascii_digit(), "")
 }
 
 /// Keeps two thirds of `bytes` from the beginning and the rest from the end.
@@ -110,7 +76,7 @@ fn within(item: &str, bytes: usize) -> String {
 }
 
 /// The newest items within `bytes`, in their order. The older ones become one line.
-pub(super) fn newest_that_fit(items: &[Item], bytes: usize) -> Section {
+pub(super) fn newest_that_fit(items: &[Item], bytes: usize) -> Vec<String> {
     let whole: usize = items.iter().map(|item| item.text.len() + 1).sum();
     let reserve = if whole <= bytes {
         0
@@ -125,15 +91,11 @@ pub(super) fn newest_that_fit(items: &[Item], bytes: usize) -> Section {
     });
     let (omitted, kept) = items.split_at(items.len() - newest.count());
     if kept.is_empty() {
-        return Section(Vec::new());
+        return Vec::new();
     }
     let joined = (!omitted.is_empty()).then(|| older(omitted));
-    Section(
-        joined
-            .into_iter()
-            .chain(kept.iter().map(|item| item.text.clone()))
-            .collect(),
-    )
+    let kept = kept.iter().map(|item| item.text.clone());
+    joined.into_iter().chain(kept).collect()
 }
 
 /// A line that counts items by their kind.
@@ -158,23 +120,22 @@ const MOST_KINDS: usize = 6;
 mod tests {
     use super::*;
 
-    fn answers(texts: &[&str]) -> Vec<Said> {
-        texts.iter().map(|text| Said::answer(text)).collect()
-    }
-
-    fn shown(section: &Section) -> String {
-        section.text("T")
+    fn answer(text: &str) -> Said {
+        Said {
+            text: text.to_owned(),
+            is_answer: true,
+        }
     }
 
     #[test]
     fn answer_outlives_newer_words_that_differ_by_numbers_only() {
-        let decided = Said::answer("I decided to keep the old parser, because of its messages.");
-        let steps = (1..40).map(|step| Said::answer(&format!("Step {step} is done, I go on.")));
+        let decided = answer("I decided to keep the old parser, because of its messages.");
+        let steps = (1..40).map(|step| answer(&format!("Step {step} is done, I go on.")));
         let all: Vec<Said> = std::iter::once(decided).chain(steps).collect();
-        let some = shown(&said_within(&all, 400));
+        let some = said_within(&all, 400).join("\n");
         assert!(some.contains("keep the old parser") && some.contains("Step 39"));
         assert!(!some.contains("Step 12"), "{some}");
-        let whole = shown(&said_within(&all, 4_000));
+        let whole = said_within(&all, 4_000).join("\n");
         assert!(whole.contains("Step 12"), "{whole}");
     }
 
@@ -185,11 +146,11 @@ mod tests {
             is_answer: false,
         };
         let all = [
-            Said::answer("The bug is in the lexer."),
+            answer("The bug is in the lexer."),
             announced("a"),
             announced("b"),
         ];
-        let some = shown(&said_within(&all, 160));
+        let some = said_within(&all, 160).join("\n");
         assert!(
             some.contains("in the lexer") && some.contains("look at b"),
             "{some}"
@@ -200,13 +161,13 @@ mod tests {
     #[test]
     fn long_texts_are_cut_before_old_ones_go() {
         let long = format!("begin {} end", "x".repeat(5_000));
-        let all = answers(&["the decision", &long, "the newest"]);
-        let some = said_within(&all, 400);
-        assert!(some.bytes("T") <= 400 + 2, "{}", some.bytes("T"));
+        let all = ["the decision", &long, "the newest"].map(answer);
+        let some = said_within(&all, 400).join("\n");
+        assert!(some.len() < 400, "{some}");
         for kept in ["- the decision", "- begin x", "x end", "- the newest"] {
-            assert!(shown(&some).contains(kept), "{kept} in {}", shown(&some));
+            assert!(some.contains(kept), "{kept} in {some}");
         }
-        assert_eq!(shown(&said_within(&all, 30)), "T\n- the newest");
+        assert_eq!(said_within(&all, 30), ["- the newest"]);
     }
 
     #[test]
@@ -216,12 +177,9 @@ mod tests {
             kind: if at.is_multiple_of(3) { "read" } else { "bash" }.to_owned(),
         };
         let all: Vec<Item> = (0..9).map(of).collect();
-        let some = shown(&newest_that_fit(&all, 45));
-        assert_eq!(some, "T\n- older: 4 bash, 3 read\n- item 7\n- item 8");
-        assert_eq!(shown(&newest_that_fit(&all, 5)), "");
-        assert_eq!(
-            shown(&newest_that_fit(&all[..2], 20)),
-            "T\n- item 0\n- item 1"
-        );
+        let some = newest_that_fit(&all, 45);
+        assert_eq!(some, ["- older: 4 bash, 3 read", "- item 7", "- item 8"]);
+        assert_eq!(newest_that_fit(&all, 5), [""; 0]);
+        assert_eq!(newest_that_fit(&all[..2], 20), ["- item 0", "- item 1"]);
     }
 }

@@ -15,7 +15,7 @@ pub(crate) mod tool_use;
 use trimtab_model::Ref;
 
 pub(crate) use hidden::HiddenMessages;
-use lines::{Item, Said, Section, newest_that_fit, said_within};
+use lines::{Item, Said, newest_that_fit, said_within};
 
 /// The beginning of a digest.
 const OPENING: &str = "[Digest of earlier messages, written without a model]";
@@ -94,9 +94,9 @@ pub(crate) fn digest(
 }
 
 /// What a digest can say, each list oldest first.
-pub(crate) struct DigestContent<'m> {
+pub(crate) struct DigestContent {
     /// A model's summary of what came before these messages.
-    summary: Option<&'m str>,
+    summary: Vec<Said>,
     user: Vec<Said>,
     model: Vec<Said>,
     failed: Vec<Item>,
@@ -105,23 +105,25 @@ pub(crate) struct DigestContent<'m> {
     outputs: Vec<Item>,
 }
 
-impl DigestContent<'_> {
+impl DigestContent {
     /// The sections within `bytes`.
     fn text(&self, bytes: usize) -> String {
         let mut left = bytes.saturating_sub(OPENING.len() + 1);
         let mut unused = 0;
         let mut sections = Vec::new();
-        let mut add = |title: &str, percent: usize, write: &dyn Fn(usize) -> Section| {
+        let mut add = |title: &str, percent: usize, write: &dyn Fn(usize) -> Vec<String>| {
             let share = (bytes * percent / 100 + unused).min(left);
-            let section = write(share.saturating_sub(title.len() + 1));
-            let taken = section.bytes(title);
-            unused = share.saturating_sub(taken);
-            left = left.saturating_sub(taken);
-            sections.push(section.text(title));
+            let items = write(share.saturating_sub(title.len() + 1));
+            unused = share;
+            if !items.is_empty() {
+                let section = format!("{title}\n{}", items.join("\n"));
+                unused = share.saturating_sub(section.len() + 1);
+                left = left.saturating_sub(section.len() + 1);
+                sections.push(section);
+            }
         };
-        let summary: Vec<Said> = self.summary.iter().map(|text| Said::answer(text)).collect();
         add(SUMMARY, SUMMARY_PERCENT, &|room| {
-            said_within(&summary, room)
+            said_within(&self.summary, room)
         });
         add(USER, USER_PERCENT, &|room| said_within(&self.user, room));
         add(MODEL, MODEL_PERCENT, &|room| said_within(&self.model, room));
@@ -133,7 +135,6 @@ impl DigestContent<'_> {
             newest_that_fit(&self.files, room)
         });
         add(OUTPUTS, 100, &|room| newest_that_fit(&self.outputs, room));
-        sections.retain(|section| !section.is_empty());
         if sections.is_empty() {
             return String::new();
         }

@@ -136,16 +136,6 @@ fn error_outlives_later_runs_that_passed() {
 }
 
 #[test]
-fn it_is_the_same_every_time_and_within_its_room() {
-    for tokens in [0, 10, 40, 100, 300, 700, 1_500] {
-        let once = made(&log(), tokens);
-        assert_eq!(once, made(&log(), tokens));
-        let is_short = bytes(&once) <= tokens.max(OPENING.len() as u64);
-        assert!(is_short, "{tokens}: {once}");
-    }
-}
-
-#[test]
 fn long_session_is_told_in_the_room_that_there_is() {
     let mut log = Vec::new();
     for at in 0..500 {

@@ -10,29 +10,10 @@ use crate::view::figures::{first_bytes, last_bytes};
 /// Larger arguments are not parsed: they are contents of files.
 const PARSED: usize = 256 << 10;
 
-/// The purpose of an output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OutputPurpose {
-    /// To be read: a file, a search, a page, a query result; everything that is not known to be a
-    /// run.
-    Reading,
-    /// To do something: a build, a test, an edit.
-    Running,
-}
-
-/// What a call did with a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FileAccess {
-    Read,
-    Changed,
-}
-
 /// Parts of the names of tools that run commands.
 const SHELLS: [&str; 6] = ["bash", "shell", "exec", "terminal", "command", "python"];
 /// Parts of the names of tools that run one thing.
 const RUNS: [&str; 4] = ["test", "build", "compile", "lint"];
-/// Part of the names of tools that write to a running command, and show what it prints.
-const INPUT: &str = "stdin";
 /// Parts of the names of tools that change something and report only the result.
 const CHANGES: [&str; 13] = [
     "edit", "write", "patch", "replace", "create", "update", "delete", "insert", "stdin", "test",
@@ -85,20 +66,12 @@ fn is_one_of(name: &str, words: &[&str]) -> bool {
     words.iter().any(|word| name.contains(word))
 }
 
-/// The purpose of the output of a call.
-pub(crate) fn purpose(call: Option<&Call>) -> OutputPurpose {
-    // An observation, or an output whose call is gone. Keeping too much is the smaller mistake.
-    let Some(call) = call else {
-        return OutputPurpose::Reading;
-    };
-    let runs = match command(call) {
+/// True for a call that does something: a build, a test, an edit. The outputs of all others are to
+/// be read: a file, a search, a page, a query result.
+pub(crate) fn runs(call: &Call) -> bool {
+    match command(call) {
         Some(command) => !reads_only(&command),
         None => is_one_of(&call.name, &CHANGES),
-    };
-    if runs {
-        OutputPurpose::Running
-    } else {
-        OutputPurpose::Reading
     }
 }
 
@@ -144,32 +117,28 @@ fn parsed(arguments: &str) -> Option<Value> {
     serde_json::from_str(arguments).ok()
 }
 
-/// The files that a call names, and what it does with them. A command may do anything, so it names
+/// The files that a call names, and whether it changes them. A command may do anything, so it names
 /// none.
-pub(super) fn files(call: &Call) -> Vec<(String, FileAccess)> {
+pub(super) fn files(call: &Call) -> (Vec<String>, bool) {
     let patched = patched_files(&call.arguments);
     if !patched.is_empty() {
-        return patched;
+        return (patched, true);
     }
+    let changes = is_one_of(&call.name, &CHANGES);
     if is_one_of(&call.name, &SHELLS) || is_one_of(&call.name, &SEARCHES) {
-        return Vec::new();
+        return (Vec::new(), changes);
     }
     let Some(Value::Object(members)) = parsed(&call.arguments) else {
-        return Vec::new();
-    };
-    let access = if is_one_of(&call.name, &CHANGES) {
-        FileAccess::Changed
-    } else {
-        FileAccess::Read
+        return (Vec::new(), changes);
     };
     let named = FILES
         .iter()
         .filter_map(|field| members.get(*field)?.as_str());
     let named = named.map(str::trim).filter(|path| !path.is_empty());
-    named.map(|path| (path.to_owned(), access)).collect()
+    (named.map(str::to_owned).collect(), changes)
 }
 
-fn patched_files(arguments: &str) -> Vec<(String, FileAccess)> {
+fn patched_files(arguments: &str) -> Vec<String> {
     if !PATCHED.iter().any(|header| arguments.contains(header)) {
         return Vec::new();
     }
@@ -179,8 +148,7 @@ fn patched_files(arguments: &str) -> Vec<(String, FileAccess)> {
         let path = PATCHED
             .iter()
             .find_map(|header| line.strip_prefix(header))?;
-        let path = path.split(['"', '\t', '\\']).next()?;
-        Some((path.to_owned(), FileAccess::Changed))
+        Some(path.split(['"', '\t', '\\']).next()?.to_owned())
     });
     files.collect()
 }
@@ -192,8 +160,9 @@ fn patched_files(arguments: &str) -> Vec<(String, FileAccess)> {
 /// has an exit code too.
 pub(super) fn has_failed(call: Option<&Call>, output: &Output, errors: bool) -> bool {
     let is_named = |words: &[&str]| call.is_some_and(|call| is_one_of(&call.name, words));
-    let is_run = purpose(call) == OutputPurpose::Running && (is_named(&SHELLS) || is_named(&RUNS));
-    let code = (is_run || is_named(&[INPUT])).then(|| exit_code(&output.text()));
+    let is_run = call.is_some_and(runs) && (is_named(&SHELLS) || is_named(&RUNS));
+    // A tool with this word in its name writes to a running command, and shows what it prints.
+    let code = (is_run || is_named(&["stdin"])).then(|| exit_code(&output.text()));
     output.is_error || code.flatten().map_or(errors && is_run, |code| code != 0)
 }
 
@@ -319,45 +288,24 @@ mod tests {
     #[test]
     fn commands_that_print_files_are_read_and_builds_are_run() {
         for (name, arguments, expected) in [
-            ("Read", r#"{"path":"a.rs"}"#, OutputPurpose::Reading),
-            ("get_user_details", "{}", OutputPurpose::Reading),
-            ("str_replace_editor", "{}", OutputPurpose::Running),
-            (
-                "bash",
-                r#"{"command":"cargo test --all"}"#,
-                OutputPurpose::Running,
-            ),
-            (
-                "bash",
-                r#"{"command":"cd x && sed -n 1,90p a.rs"}"#,
-                OutputPurpose::Reading,
-            ),
+            ("Read", r#"{"path":"a.rs"}"#, false),
+            ("get_user_details", "{}", false),
+            ("str_replace_editor", "{}", true),
+            ("bash", r#"{"command":"cargo test --all"}"#, true),
+            ("bash", r#"{"command":"cd x && sed -n 1,90p a.rs"}"#, false),
             (
                 "shell",
                 r#"{"command":["bash","-lc","rg -n fn src | head"]}"#,
-                OutputPurpose::Reading,
+                false,
             ),
-            (
-                "exec_command",
-                r#"{"cmd":"/usr/bin/make"}"#,
-                OutputPurpose::Running,
-            ),
-            (
-                "bash",
-                r#"{"command":"git -C x diff --stat"}"#,
-                OutputPurpose::Reading,
-            ),
-            (
-                "bash",
-                r#"{"command":"git commit -m x"}"#,
-                OutputPurpose::Running,
-            ),
-            ("write_stdin", r#"{"chars":"y"}"#, OutputPurpose::Running),
+            ("exec_command", r#"{"cmd":"/usr/bin/make"}"#, true),
+            ("bash", r#"{"command":"git -C x diff --stat"}"#, false),
+            ("bash", r#"{"command":"git commit -m x"}"#, true),
+            ("write_stdin", r#"{"chars":"y"}"#, true),
         ] {
             let call = Call::new("c", name, arguments);
-            assert_eq!(purpose(Some(&call)), expected, "{name} {arguments}");
+            assert_eq!(runs(&call), expected, "{name} {arguments}");
         }
-        assert_eq!(purpose(None), OutputPurpose::Reading);
     }
 
     #[test]
@@ -413,7 +361,7 @@ mod tests {
         let named = |tool: &str, arguments: &str| files(&Call::new("c", tool, arguments));
         let patch =
             r#"{"input":"*** Begin Patch\n*** Update File: src/a.ts\n@@\n-x\n*** End Patch"}"#;
-        let changed = |path: &str| vec![(path.to_owned(), FileAccess::Changed)];
+        let changed = |path: &str| (vec![path.to_owned()], true);
         assert_eq!(named("apply_patch", patch), changed("src/a.ts"));
         let bare = "*** Begin Patch\n*** Add File: b.rs\n+foo.log\n*** End Patch";
         assert_eq!(named("apply_patch", bare), changed("b.rs"));
@@ -423,10 +371,10 @@ mod tests {
         );
         assert_eq!(
             named("read_file", r#"{"path":"Makefile"}"#),
-            [("Makefile".to_owned(), FileAccess::Read)]
+            (vec!["Makefile".to_owned()], false)
         );
-        assert_eq!(named("grep", r#"{"pattern":"x","path":"src"}"#), []);
-        assert_eq!(named("bash", r#"{"command":"cat a.rs"}"#), []);
+        assert_eq!(named("grep", r#"{"pattern":"x","path":"src"}"#).0, [""; 0]);
+        assert_eq!(named("bash", r#"{"command":"cat a.rs"}"#).0, [""; 0]);
     }
 
     #[test]

@@ -229,10 +229,7 @@ fn carry_out(edit: &Edit, part: usize, message: &mut Message, came: &Message) {
             message.meta.agent_visible = Some(false);
             message.meta.kind = Some(MessageKind::ToolResultArchived);
         }
-        Edit::Hide { .. }
-        | Edit::Withdraw { .. }
-        | Edit::Insert { .. }
-        | Edit::StripReasoning { .. } => {}
+        _ => {}
     }
 }
 

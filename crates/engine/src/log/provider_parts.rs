@@ -3,13 +3,15 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
-use trimtab_model::{Message, Part, Role, Treatment};
+use trimtab_model::{Message, Output, Part, Role, Treatment};
+
+use super::Log;
 
 /// Positions of messages that no plan may change.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProviderParts {
-    /// See [`Log::front`](super::Log::front).
-    pub(super) front: usize,
+    /// See [`Log::front`].
+    front: usize,
     /// True while outputs of the message in front of `front` may follow.
     is_front_open: bool,
     /// Messages that load a tool or a file, and others that always stay.
@@ -78,32 +80,58 @@ impl ProviderParts {
             self.loading.extend(at.checked_sub(1));
         }
     }
+}
 
-    /// True if the call with this id was made by a program.
-    pub(super) fn has_call(&self, id: &str) -> bool {
-        self.calls.contains(id)
+impl Log {
+    /// The first position that plans may change. The provider has summarised the messages before it
+    /// by itself: it ignores them, except for its newest summary, which must stay as it came.
+    ///
+    /// ```
+    /// # use trimtab_engine::log::Log;
+    /// # use trimtab_model::{Message, Opaque, Part, RawJson, Role};
+    /// let type_name = "compaction".to_owned();
+    /// let summary = Part::Opaque(Opaque { type_name, raw: RawJson::of("") });
+    /// let answer = Message::new(Role::Assistant, vec![summary]);
+    /// let log: Log = [Message::user("go"), answer, Message::user("and now?")].into_iter().collect();
+    /// assert_eq!(log.front(), 2);
+    /// ```
+    pub fn front(&self) -> usize {
+        self.provider.front
     }
 
-    /// True if every output of the message at `at` is always sent as it came.
-    pub(super) fn is_whole(&self, at: usize) -> bool {
-        at < self.front || self.read_by_programs.contains(&at)
+    /// True if a part of the message at a position is always sent as it came, if it is sent: a
+    /// program reads it, it loads a tool, or it is in front of [`Self::front`].
+    pub fn is_whole(&self, position: usize, part: usize) -> bool {
+        let message = self.get(position);
+        let part = message.and_then(|message| message.parts.get(part));
+        let loads = part.is_some_and(|part| part.has(Treatment::Always));
+        loads || position < self.front() || self.provider.read_by_programs.contains(&position)
     }
 
-    /// See [`Log::stays`](super::Log::stays).
-    pub(super) fn stays(&self, at: usize) -> bool {
-        at < self.front || self.loading.contains(&at) || self.open.values().any(|open| *open == at)
+    /// True if no plan hides the message at a position.
+    pub fn stays(&self, position: usize) -> bool {
+        let mut open = self.provider.open.values();
+        position < self.front()
+            || self.provider.loading.contains(&position)
+            || open.any(|first| *first == position)
     }
 
-    /// The first message of the programs without a result.
-    pub(super) fn open_program(&self) -> Option<usize> {
-        self.open.values().min().copied()
+    /// True if a program reads an output that comes next.
+    pub fn is_for_program(&self, output: &Output) -> bool {
+        output.is_for_program(None) || self.provider.calls.contains(&output.call_id)
     }
 
-    /// The runs of messages that are never hidden, in a log of `length` messages.
-    pub(super) fn staying(&self, length: usize) -> Vec<Range<usize>> {
-        let front = (self.front > 0).then_some(0..self.front);
-        let loading = self.loading.iter().map(|at| *at..at + 1);
-        let open = self.open_program().map(|first| first..length);
+    /// The position of the first call of a program that has no result yet. The provider accepts
+    /// nothing of ours behind it.
+    pub(crate) fn open_program(&self) -> Option<usize> {
+        self.provider.open.values().min().copied()
+    }
+
+    /// The runs of messages that no plan hides.
+    pub(crate) fn staying(&self) -> Vec<Range<usize>> {
+        let front = (self.front() > 0).then_some(0..self.front());
+        let loading = self.provider.loading.iter().map(|at| *at..at + 1);
+        let open = self.open_program().map(|first| first..self.len());
         front.into_iter().chain(loading).chain(open).collect()
     }
 }

@@ -15,7 +15,7 @@ use super::rules::{
 use super::system::PrecedingMessages;
 use super::{
     EntryChange, HEAD, MessageSource, NormaliseOptions, Normalised, OpenCallRepair, Repair,
-    RepairKind, SettledHistory, Slot, SlotReach, WITHOUT_CALL, WindowEntry,
+    RepairKind, SettledHistory, Slot, WITHOUT_CALL, WindowEntry,
 };
 
 pub(super) struct Emitter<'a> {
@@ -31,7 +31,6 @@ pub(super) struct Emitter<'a> {
     pub(super) ids: CallIds<'a>,
     /// Outputs that stay at their place behind the round, with the ids under which they are sent.
     pub(super) awaited: HashMap<PartPosition, String>,
-    pub(super) has_beginning: bool,
     /// True if nothing follows these slots in the window.
     pub(super) reaches_end: bool,
     pub(super) preceding: PrecedingMessages,
@@ -39,7 +38,7 @@ pub(super) struct Emitter<'a> {
     pub(super) waiting: Vec<usize>,
     /// The last slot of the window, if it is known.
     last: Option<usize>,
-    out: Normalised,
+    pub(super) out: Normalised,
 }
 
 impl<'a> Emitter<'a> {
@@ -48,7 +47,7 @@ impl<'a> Emitter<'a> {
         settled: &'a SettledHistory,
         slots: &'a [Slot],
         pairing: &'a Pairing,
-        reach: SlotReach,
+        reaches_end: bool,
     ) -> Self {
         let is_dropped = |round: &Round| {
             let unanswered = || round.calls.iter().any(|call| call.output.is_none());
@@ -60,6 +59,9 @@ impl<'a> Emitter<'a> {
                 of_slot.push(*answer);
             }
         }
+        let is_visible = |slot: &Slot| slot.message.agent_visible();
+        // Only the end of a window may be an empty answer. Hidden messages behind it are not sent.
+        let last = slots.iter().rposition(is_visible);
         Self {
             options,
             slots,
@@ -69,24 +71,16 @@ impl<'a> Emitter<'a> {
             dropped: pairing.rounds.iter().map(is_dropped).collect(),
             ids: CallIds::new(options.dialect, &settled.sent),
             awaited: HashMap::new(),
-            has_beginning: settled.has_beginning,
-            reaches_end: reach == SlotReach::End,
+            reaches_end,
             preceding: settled.preceding.with_leading(slots),
             waiting: Vec::new(),
-            last: None,
+            last: last.filter(|_| reaches_end),
             out: Normalised::default(),
         }
     }
 
     /// Writes all entries.
     pub(super) fn run(&mut self) {
-        let is_visible = |slot: &Slot| slot.message.agent_visible();
-        // Only the end of a window may be an empty answer. Hidden messages behind it are not sent.
-        self.last = self
-            .slots
-            .iter()
-            .rposition(is_visible)
-            .filter(|_| self.reaches_end);
         let mut rounds = self.pairing.rounds.iter().enumerate().peekable();
         for (at, slot) in self.slots.iter().enumerate() {
             work::step(1 + slot.message.parts.len());
@@ -108,31 +102,12 @@ impl<'a> Emitter<'a> {
         }
         if self.reaches_end {
             // Providers also reject a window without a message that they count as one.
-            if !self.has_beginning {
-                self.insert_head(
-                    self.slots
-                        .last()
-                        .map_or(MessageSource::Log(0), |slot| slot.source),
-                );
+            if !self.preceding.has_beginning {
+                let last = self.slots.last().map(|slot| slot.source);
+                self.insert_head(last.unwrap_or(MessageSource::Log(0)));
             }
             self.place_waiting();
         }
-    }
-
-    /// The written entries, and what must be known of them later, except for the calls.
-    pub(super) fn into_parts(self) -> (Normalised, SettledHistory) {
-        let last = self.slots.last().map(|slot| slot.source);
-        let before = PrecedingMessages {
-            slot: last.or(self.preceding.slot),
-            ..self.preceding
-        };
-        let learnt = SettledHistory {
-            sent: self.ids.into_sent(),
-            has_beginning: self.has_beginning,
-            preceding: before,
-            ..SettledHistory::default()
-        };
-        (self.out, learnt)
     }
 
     /// Writes a message without calls. Parts that belong to a round are removed.
@@ -153,26 +128,29 @@ impl<'a> Emitter<'a> {
             self.last = None;
         }
         let is_prefill = self.last == Some(at) && is_bare_answer(message);
-        if (is_complete && message.role != Role::Tool) || is_prefill {
-            return self.push_as_it_came(at);
-        }
         // Unchanged entries keep their slot, and so their measure.
-        if self.is_awaited_as_it_came(at, message) {
+        if (is_complete && message.role != Role::Tool)
+            || is_prefill
+            || self.is_awaited_as_it_came(at, message)
+        {
             return self.push_as_it_came(at);
         }
-        // `answers` has one status for each output of the message, so every output must take one
-        // from it, also one that stays.
         let (mut rest, mut staying) = (Vec::new(), Vec::new());
         for (number, part) in message.parts.iter().enumerate() {
             match part {
                 Part::Output(output) => {
-                    if let Some(output) = self.awaited_output(at, number, output) {
-                        answers.next();
-                        staying.push(Part::Output(output));
-                        continue;
-                    }
                     let answer = answers.next().unwrap_or(OutputStatus::Orphan);
-                    if answer == OutputStatus::Orphan && self.options.habit == OpenCallRepair::Tell
+                    let place = PartPosition {
+                        message: at,
+                        part: number,
+                    };
+                    if let Some(id) = self.awaited.get(&place) {
+                        staying.push(Part::Output(Output {
+                            call_id: id.clone(),
+                            ..output.clone()
+                        }));
+                    } else if answer == OutputStatus::Orphan
+                        && self.options.habit == OpenCallRepair::Tell
                     {
                         rest.push(Part::text(format!("{WITHOUT_CALL}{}", output.text())));
                         self.repair(slot.source, RepairKind::OrphanTold);
@@ -206,15 +184,6 @@ impl<'a> Emitter<'a> {
             changed.meta.kind = Some(MessageKind::Repair);
         }
         self.push_or_drop(slot, changed);
-    }
-
-    /// The output at a position, as it is sent, if it stays there.
-    fn awaited_output(&self, message: usize, part: usize, output: &Output) -> Option<Output> {
-        let id = self.awaited.get(&PartPosition { message, part })?;
-        Some(Output {
-            call_id: id.clone(),
-            ..output.clone()
-        })
     }
 
     /// True for a message that contains only outputs which stay there under their original ids.
@@ -272,11 +241,8 @@ impl<'a> Emitter<'a> {
         if is_refused_empty(&slot.message, self.options.dialect, is_last) {
             return self.repair(slot.source, RepairKind::EmptyDropped);
         }
-        self.push_entry(
-            slot.source,
-            Arc::clone(&slot.message),
-            EntryChange::Untouched,
-        );
+        let message = Arc::clone(&slot.message);
+        self.push(slot.source, message, EntryChange::Untouched);
         if let Some(slot) = self.out.slots.last_mut() {
             *slot = Some(at);
         }
@@ -298,17 +264,14 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    pub(super) fn push(&mut self, source: MessageSource, message: Message, change: EntryChange) {
-        self.push_entry(source, Arc::new(message), change);
-    }
-
     /// Writes an entry, after everything that must stand before it.
-    pub(super) fn push_entry(
+    pub(super) fn push(
         &mut self,
         source: MessageSource,
-        message: Arc<Message>,
-        touch: EntryChange,
+        message: impl Into<Arc<Message>>,
+        change: EntryChange,
     ) {
+        let message = message.into();
         let role = message.role;
         self.ensure_beginning(source, &message);
         // The last place at which providers accept a system message: behind the user or a tool, and
@@ -322,7 +285,7 @@ impl<'a> Emitter<'a> {
         self.out.entries.push(WindowEntry {
             message,
             source,
-            change: touch,
+            change,
         });
         self.out.slots.push(None);
     }
@@ -330,7 +293,7 @@ impl<'a> Emitter<'a> {
     /// Makes sure that the conversation begins as the dialect requires.
     fn ensure_beginning(&mut self, source: MessageSource, message: &Message) {
         let user_first = user_comes_first(self.options.dialect);
-        if self.has_beginning || (user_first && message.role == Role::System) {
+        if self.preceding.has_beginning || (user_first && message.role == Role::System) {
             return;
         }
         // The provider's own summary is an answer, and begins a conversation.
@@ -338,11 +301,11 @@ impl<'a> Emitter<'a> {
         if user_first && !begins {
             self.insert_head(source);
         }
-        self.has_beginning = true;
+        self.preceding.has_beginning = true;
     }
 
     fn insert_head(&mut self, source: MessageSource) {
-        self.has_beginning = true;
+        self.preceding.has_beginning = true;
         let head = Message::user(HEAD).with_kind(MessageKind::Repair);
         self.push(source, head, EntryChange::Made);
         self.repair(source, RepairKind::HeadInserted);

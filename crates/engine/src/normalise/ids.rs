@@ -16,7 +16,8 @@ pub(super) type SentIds = HashMap<String, u64>;
 pub(super) struct CallIds<'a> {
     dialect: Dialect,
     sent_before: &'a SentIds,
-    sent: SentIds,
+    /// The ids that were sent now.
+    pub(super) sent: SentIds,
 }
 
 impl<'a> CallIds<'a> {
@@ -36,11 +37,6 @@ impl<'a> CallIds<'a> {
             self.sent = SentIds::new();
         }
         of_round
-    }
-
-    /// The ids that were sent.
-    pub(super) fn into_sent(self) -> SentIds {
-        self.sent
     }
 
     fn choose_one(&mut self, id: &str) -> String {

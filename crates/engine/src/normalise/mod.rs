@@ -85,6 +85,14 @@ impl MessageSource {
         }
     }
 
+    /// The first position of the log behind it.
+    pub(crate) fn end(self) -> usize {
+        match self {
+            Self::Log(at) => at + 1,
+            Self::Inserted(before) => before,
+        }
+    }
+
     /// The position in the log; none for a message that a plan inserted.
     pub fn in_log(self) -> Option<usize> {
         match self {
@@ -242,7 +250,7 @@ impl Normalised {
 /// ```
 pub fn normalise(messages: &[Arc<Message>], options: NormaliseOptions) -> Normalised {
     let slots = Slot::of_log(messages);
-    normalise_after(&SettledHistory::default(), &slots, options, SlotReach::End).normalised
+    normalise_after(&SettledHistory::default(), &slots, options, true).normalised
 }
 
 /// What normalisation must know of the settled part of a history, which was normalised before and
@@ -253,9 +261,7 @@ pub(crate) struct SettledHistory {
     calls: HashMap<String, bool>,
     /// The ids that were sent, if the dialect requires unique ids.
     sent: SentIds,
-    /// True once the conversation has a first message that the dialect accepts.
-    has_beginning: bool,
-    /// What the place of the next system message depends on.
+    /// What the place of the next message depends on.
     preceding: PrecedingMessages,
 }
 
@@ -272,37 +278,37 @@ pub(crate) struct NormalisedTail {
     pub(crate) learnt: SettledHistory,
 }
 
-/// Whether the slots reach to the end of the window.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SlotReach {
-    /// They reach to the end.
-    End,
-    /// More slots follow them.
-    Middle,
-}
-
+/// Makes the slots after a settled part valid. `reaches_end` says that no more slots follow them.
 pub(crate) fn normalise_after(
     settled: &SettledHistory,
     slots: &[Slot],
     options: NormaliseOptions,
-    reach: SlotReach,
+    reaches_end: bool,
 ) -> NormalisedTail {
     let pairing = settled.pair(slots);
     let reaches_back = pairing
         .outputs
         .iter()
         .any(|(_, answer)| *answer == OutputStatus::ReachesBack);
-    let mut emitter = Emitter::new(options, settled, slots, &pairing, reach);
+    let mut emitter = Emitter::new(options, settled, slots, &pairing, reaches_end);
     emitter.run();
-    let has_waiting = !emitter.waiting.is_empty();
-    let (normalised, mut learnt) = emitter.into_parts();
-    learnt.calls = answered(slots, &pairing);
+    let learnt = SettledHistory {
+        calls: answered(slots, &pairing),
+        sent: emitter.ids.sent,
+        preceding: PrecedingMessages {
+            slot: slots
+                .last()
+                .map(|slot| slot.source)
+                .or(emitter.preceding.slot),
+            ..emitter.preceding
+        },
+    };
     NormalisedTail {
-        normalised,
-        pairing,
         reaches_back,
-        has_waiting,
+        has_waiting: !emitter.waiting.is_empty(),
+        normalised: emitter.out,
         learnt,
+        pairing,
     }
 }
 
@@ -318,10 +324,8 @@ impl SettledHistory {
         let step = SettledStep {
             calls: insert_all(&mut self.calls, learnt.calls),
             sent: insert_all(&mut self.sent, learnt.sent),
-            has_beginning: self.has_beginning,
             preceding: self.preceding,
         };
-        self.has_beginning |= learnt.has_beginning;
         self.preceding = learnt.preceding;
         step
     }
@@ -330,7 +334,6 @@ impl SettledHistory {
     pub(crate) fn take_back(&mut self, step: SettledStep) {
         put_back(&mut self.calls, step.calls);
         put_back(&mut self.sent, step.sent);
-        self.has_beginning = step.has_beginning;
         self.preceding = step.preceding;
     }
 }
@@ -340,7 +343,6 @@ impl SettledHistory {
 pub(crate) struct SettledStep {
     calls: Vec<(String, Option<bool>)>,
     sent: Vec<(String, Option<u64>)>,
-    has_beginning: bool,
     preceding: PrecedingMessages,
 }
 

@@ -93,29 +93,26 @@ impl<'a> Emitter<'a> {
         slots.iter().zip(answers).take_while(belongs).count()
     }
 
-    fn is_tool(&self, at: usize) -> bool {
-        let slot = self.slots.get(at);
-        slot.is_some_and(|slot| slot.message.role == Role::Tool)
-    }
-
     fn replies(&self, round: &Round, in_place: usize) -> Vec<CallReply> {
         let start = round.start;
         let dialect = self.options.dialect;
         let next = (dialect == Dialect::Messages).then(|| self.next_message(start));
-        let stays = |output: Option<PartPosition>| {
-            let Some(place) = output.filter(|place| self.is_tool(place.message)) else {
-                return false;
-            };
-            match dialect {
+        let stays = |place: PartPosition| {
+            let slot = self.slots.get(place.message);
+            let is_found = match dialect {
                 Dialect::Chat => false,
                 Dialect::Responses => place.message > start,
                 Dialect::Messages => next.flatten() == Some(place.message),
-            }
+            };
+            is_found && slot.is_some_and(|slot| slot.message.role == Role::Tool)
         };
         // In Messages, an output directly behind the calls ends the round: the others must stand
         // with it.
-        let all_stay =
-            dialect == Dialect::Responses || round.calls.iter().all(|call| stays(call.output));
+        let all_stay = dialect == Dialect::Responses
+            || round
+                .calls
+                .iter()
+                .all(|call| call.output.is_some_and(stays));
         let reply = |output: Option<PartPosition>| {
             let Some(place) = output else {
                 return CallReply::Missing;
@@ -125,7 +122,7 @@ impl<'a> Emitter<'a> {
                 CallReply::Hidden(place)
             } else if (start + 1..=start + in_place).contains(&place.message) {
                 CallReply::InPlace
-            } else if all_stay && stays(output) {
+            } else if all_stay && stays(place) {
                 CallReply::Later(place)
             } else {
                 CallReply::Moved(place)
@@ -216,9 +213,6 @@ impl<'a> Emitter<'a> {
         let (Some(slot), Some(answers)) = (self.slots.get(at), self.answers.get(at)) else {
             return;
         };
-        if !slot.message.agent_visible() {
-            return;
-        }
         if let Some(done) = self.done.get_mut(at) {
             *done = true;
         }

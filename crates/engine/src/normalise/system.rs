@@ -12,9 +12,11 @@ use trimtab_model::{Dialect, ExtraFields, Message, Part, Role, work};
 use super::emit::Emitter;
 use super::{EntryChange, MessageSource, RepairKind, Slot};
 
-/// What the place of a system message depends on, of everything before it.
+/// What the place of a message depends on, of everything before it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PrecedingMessages {
+    /// True once the conversation has a first message that the dialect accepts.
+    pub(super) has_beginning: bool,
     /// The number of system messages at the beginning of the window. They are not in the
     /// conversation.
     pub(super) leading: usize,
@@ -70,7 +72,7 @@ impl<'a> Emitter<'a> {
         let is_accepted =
             followed_as_it_came && (preceded_as_it_came || self.user_side_spoke_last());
         // Messages that wait must keep their order, so one that follows them waits, too.
-        !self.has_beginning || !self.waiting.is_empty() || !is_accepted
+        !self.preceding.has_beginning || !self.waiting.is_empty() || !is_accepted
     }
 
     /// True if the last message was of the user or a tool.

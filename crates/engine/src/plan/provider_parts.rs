@@ -13,9 +13,7 @@ impl Log {
         let mut staying = self.staying();
         for run in staying.iter_mut().filter(|run| run.len() == 1) {
             // A message that loads a tool keeps its whole round.
-            if let Some(round) = round_around(self, run.start) {
-                *run = round;
-            }
+            *run = round_around(self, run.start);
         }
         staying.sort_by_key(|run| run.start);
         // A text of ours between the output for a program and its result would be rejected.
@@ -64,10 +62,9 @@ fn hides_around(hidden: Range<usize>, kept: &[Range<usize>]) -> Vec<Edit> {
 }
 
 /// The messages that must stay with the one at `at`: calls and all their outputs.
-fn round_around(log: &Log, at: usize) -> Option<Range<usize>> {
+fn round_around(log: &Log, at: usize) -> Range<usize> {
     let is_output = |at: usize| log.get(at).is_some_and(|message| message.has_outputs());
-    let message = log.get(at)?;
-    let before = (0..at).rev().take_while(|_| message.has_outputs());
+    let before = (0..at).rev().take_while(|_| is_output(at));
     // An output without its call is invalid, so an output keeps its whole round.
     let first = before.into_iter().find(|at| !is_output(*at));
     let start = first
@@ -77,5 +74,5 @@ fn round_around(log: &Log, at: usize) -> Option<Range<usize>> {
     let outputs = (start + 1..).take_while(|at| opens && is_output(*at));
     // A message without a round keeps only itself.
     let end = outputs.last().map_or(start + 1, |last| last + 1);
-    Some(start..end.max(at + 1))
+    start..end.max(at + 1)
 }

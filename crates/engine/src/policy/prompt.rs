@@ -21,9 +21,8 @@ pub struct SummaryPrompt {
     pub summary: String,
     /// Additional instructions for the summary.
     pub summary_directives: Vec<String>,
-    /// Instructions for the retained text; none, in a file the empty text, to ask for no such part.
-    #[serde(with = "empty_is_none")]
-    pub retain: Option<String>,
+    /// Instructions for the retained text; empty to ask for no such part.
+    pub retain: String,
     /// Additional instructions for the retained text.
     pub retain_directives: Vec<String>,
 }
@@ -33,7 +32,7 @@ impl Default for SummaryPrompt {
         Self {
             summary: SUMMARY_PROMPT.to_owned(),
             summary_directives: Vec::new(),
-            retain: Some(RETAIN_PROMPT.to_owned()),
+            retain: RETAIN_PROMPT.to_owned(),
             retain_directives: Vec::new(),
         }
     }
@@ -44,62 +43,31 @@ impl SummaryPrompt {
     ///
     /// ```
     /// # use trimtab_engine::policy::SummaryPrompt;
-    /// let mut prompt = SummaryPrompt { retain: None, ..SummaryPrompt::default() };
+    /// let mut prompt = SummaryPrompt { retain: String::new(), ..SummaryPrompt::default() };
     /// prompt.summary = "Be short.".into();
     /// prompt.summary_directives = vec!["Keep file names.".into()];
     /// assert!(prompt.instructions().ends_with("Summary instructions:\nBe short.\n- Keep file names."));
     /// ```
     pub fn instructions(&self) -> String {
-        let mut lines = vec![
-            "The conversation so far is about to be replaced by what you write now.",
-            "Do not call tools and do not go on with the work; answer in exactly this form:",
-        ];
-        if self.retain.is_some() {
-            lines.push("<retain>...</retain>");
+        let (mut form, mut retain) = ("", String::new());
+        if !self.retain.is_empty() {
+            form = "<retain>...</retain>\n";
+            retain = section("Retain", &self.retain, &self.retain_directives) + "\n";
         }
-        lines.extend(["<summary>...</summary>", ""]);
-        let mut lines: Vec<String> = lines.into_iter().map(str::to_owned).collect();
-        if let Some(retain) = &self.retain {
-            lines.extend(section(
-                "Retain instructions:",
-                retain,
-                &self.retain_directives,
-            ));
-            lines.push(String::new());
-        }
-        lines.extend(section(
-            "Summary instructions:",
-            &self.summary,
-            &self.summary_directives,
-        ));
-        lines.join("\n").trim().to_owned()
+        let summary = section("Summary", &self.summary, &self.summary_directives);
+        let text = format!(
+            "The conversation so far is about to be replaced by what you write now.\n\
+             Do not call tools and do not go on with the work; answer in exactly this form:\n\
+             {form}<summary>...</summary>\n\n{retain}{summary}"
+        );
+        text.trim().to_owned()
     }
 }
 
-fn section(title: &str, prompt: &str, directives: &[String]) -> Vec<String> {
-    let bullets = directives.iter().map(|directive| format!("- {directive}"));
-    [title.to_owned(), prompt.to_owned()]
-        .into_iter()
-        .chain(bullets)
-        .collect()
-}
-
-/// TOML has no null, so the empty text means none in files.
-mod empty_is_none {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    #[expect(clippy::ref_option, reason = "serde passes it like this")]
-    pub(super) fn serialize<S: Serializer>(
-        text: &Option<String>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        text.as_deref().unwrap_or_default().serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Option<String>, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Ok(Some(text).filter(|text| !text.is_empty()))
-    }
+fn section(title: &str, prompt: &str, directives: &[String]) -> String {
+    let bullets = directives
+        .iter()
+        .map(|directive| format!("\n- {directive}"));
+    let bullets: String = bullets.collect();
+    format!("{title} instructions:\n{prompt}{bullets}\n")
 }

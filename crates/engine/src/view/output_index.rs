@@ -1,7 +1,7 @@
 //! An index of the outputs of a window, to find the oldest ones without walking all of them.
 
 use std::borrow::{Borrow, Cow};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::slice;
 use std::sync::Arc;
 
@@ -30,16 +30,6 @@ pub(crate) struct IndexedOutput {
     pub(crate) is_whole: bool,
 }
 
-/// The outputs of one tool that may become placeholders, with what each saves.
-#[derive(Debug, Default)]
-pub(super) struct ToolOutputs {
-    /// Outputs that save much, and outputs that save little.
-    large: BTreeMap<PartPosition, u64>,
-    small: BTreeMap<PartPosition, u64>,
-    /// The sum of what the small ones save.
-    pub(super) small_saves: u64,
-}
-
 /// The outputs of some messages, in order.
 #[derive(Debug, Default)]
 pub(crate) struct OutputIndex {
@@ -47,7 +37,10 @@ pub(crate) struct OutputIndex {
     outputs: Vec<IndexedOutput>,
     /// The sum of their tokens.
     pub(super) tokens: u64,
-    pub(super) by_tool: HashMap<Arc<str>, ToolOutputs>,
+    /// What a placeholder saves, for the outputs that may become one: those that save much, and
+    /// those that save little.
+    pub(super) large: BTreeMap<PartPosition, u64>,
+    pub(super) small: BTreeMap<PartPosition, u64>,
     /// The outputs whose end may be cut off, by their characters.
     pub(super) by_chars: BTreeSet<(usize, PartPosition)>,
     pub(super) newest: NewestOutputs,
@@ -122,11 +115,7 @@ impl OutputIndex {
         pairing: &Pairing,
         from: usize,
     ) -> NewestOutputs {
-        for mut output in indexed(messages, pairing, from) {
-            // Share one copy of each tool name.
-            if let Some((tool, _)) = self.by_tool.get_key_value(&output.tool) {
-                output.tool = Arc::clone(tool);
-            }
+        for output in indexed(messages, pairing, from) {
             self.insert(&output);
             self.outputs.push(output);
         }
@@ -196,14 +185,10 @@ impl OutputIndex {
         if output.chars > 0 {
             self.by_chars.insert((output.chars, output.place));
         }
-        if output.saves > 0 {
-            let of_tool = self.by_tool.entry(Arc::clone(&output.tool)).or_default();
-            if output.saves >= LARGE_SAVING {
-                of_tool.large.insert(output.place, output.saves);
-            } else {
-                of_tool.small.insert(output.place, output.saves);
-                of_tool.small_saves += output.saves;
-            }
+        match output.saves {
+            0 => {}
+            LARGE_SAVING.. => drop(self.large.insert(output.place, output.saves)),
+            saves => drop(self.small.insert(output.place, saves)),
         }
     }
 
@@ -211,10 +196,8 @@ impl OutputIndex {
         work::step(1);
         self.tokens -= output.tokens;
         self.by_chars.remove(&(output.chars, output.place));
-        if let Some(of_tool) = self.by_tool.get_mut(&output.tool) {
-            of_tool.large.remove(&output.place);
-            of_tool.small_saves -= of_tool.small.remove(&output.place).unwrap_or(0);
-        }
+        self.large.remove(&output.place);
+        self.small.remove(&output.place);
     }
 }
 
@@ -287,10 +270,4 @@ pub(super) fn output_at(message: &Message, part: usize) -> Option<Cow<'_, Output
     }
     let (told, output) = observed(message)?;
     (told == part).then_some(Cow::Owned(output))
-}
-
-impl ToolOutputs {
-    pub(super) fn saving(&self, is_large: bool) -> &BTreeMap<PartPosition, u64> {
-        if is_large { &self.large } else { &self.small }
-    }
 }

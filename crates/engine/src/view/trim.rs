@@ -81,9 +81,12 @@ impl<M: Borrow<Message>> WindowOutputs<'_, M> {
             return Vec::new();
         }
         let mut chosen = enough_to_save(self.to_trim(true, &protect), &mut excess);
-        // Trimming all small outputs without reaching the budget would lose text for nothing.
-        if excess > 0 && self.small_savings(&protect) >= excess {
-            chosen.extend(enough_to_save(self.to_trim(false, &protect), &mut excess));
+        if excess > 0 {
+            let small = enough_to_save(self.to_trim(false, &protect), &mut excess);
+            // Trimming all small outputs without reaching the budget would lose text for nothing.
+            if excess == 0 {
+                chosen.extend(small);
+            }
         }
         // Two passes chose them; plans list outputs in the order of the log.
         chosen.sort_unstable();

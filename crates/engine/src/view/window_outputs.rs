@@ -1,14 +1,12 @@
 //! All outputs of a window, with the queries that plans for old outputs need.
 
 use std::borrow::{Borrow, Cow};
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashSet, btree_map};
+use std::collections::HashSet;
 
 use trimtab_model::rounds::{Pairing, PartPosition, pair};
 use trimtab_model::{Message, Output, work};
 
 use super::output_index::{IndexedOutput, OutputIndex, output_at};
-use super::trim::LARGE_SAVING;
 
 /// All outputs of a window.
 pub struct WindowOutputs<'a, M> {
@@ -111,50 +109,25 @@ impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
     /// The outputs that may become placeholders, with what each saves, oldest first: either those
     /// that save much or those that save little. Never the newest, nor those of tools that
     /// `protect` names.
-    pub(crate) fn to_trim(
-        &self,
+    pub(crate) fn to_trim<'s>(
+        &'s self,
         is_large: bool,
-        protect: &dyn Fn(&str) -> bool,
-    ) -> impl Iterator<Item = (PartPosition, u64)> {
-        let tools = self.indexes().flat_map(|index| &index.by_tool);
-        let tools = tools.filter(|(tool, _)| !protect(tool));
-        let mut tools: Vec<_> = tools
-            .map(|(_, outputs)| outputs.saving(is_large).iter())
-            .collect();
-        // Merges the tools with a heap: clients choose the number of tools, so looking at all of
-        // them for each output would be quadratic.
-        let mut oldest: BinaryHeap<_> = (0..tools.len())
-            .filter_map(|tool| next_of(&mut tools, tool))
-            .collect();
-        let outputs = std::iter::from_fn(move || {
-            let Reverse((place, saves, tool)) = oldest.pop()?;
-            oldest.extend(next_of(&mut tools, tool));
-            Some((place, saves))
+        protect: &'s dyn Fn(&str) -> bool,
+    ) -> impl Iterator<Item = (PartPosition, u64)> + 's {
+        let found = self.indexes().flat_map(move |index| {
+            let saving = if is_large { &index.large } else { &index.small };
+            saving
+                .iter()
+                .map(move |(place, saves)| (index, *place, *saves))
         });
-        outputs.filter(|(place, _)| {
+        found.filter_map(|(index, place, saves)| {
             work::step(1);
-            !self.newest.contains(place)
+            let is_protected = || {
+                index
+                    .find(place)
+                    .is_some_and(|output| protect(&output.tool))
+            };
+            (!self.newest.contains(&place) && !is_protected()).then_some((place, saves))
         })
     }
-
-    /// The sum of what small outputs save.
-    pub(crate) fn small_savings(&self, protect: &dyn Fn(&str) -> bool) -> u64 {
-        let tools = self.indexes().flat_map(|index| &index.by_tool);
-        let tools = tools.filter(|(tool, _)| !protect(tool));
-        let all: u64 = tools.map(|(_, outputs)| outputs.small_saves).sum();
-        // The indexes contain the newest outputs too, which may not be trimmed.
-        let newest = self.newest.iter();
-        let newest = newest.filter_map(|place| self.indexes().find_map(|index| index.find(*place)));
-        let small = newest.filter(|output| output.saves < LARGE_SAVING && !protect(&output.tool));
-        all - small.map(|output| output.saves).sum::<u64>()
-    }
-}
-
-/// The next output of a tool, ordered by its position.
-fn next_of(
-    tools: &mut [btree_map::Iter<'_, PartPosition, u64>],
-    tool: usize,
-) -> Option<Reverse<(PartPosition, u64, usize)>> {
-    let (place, saves) = tools.get_mut(tool)?.next()?;
-    Some(Reverse((*place, *saves, tool)))
 }

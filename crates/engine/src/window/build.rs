@@ -13,11 +13,11 @@ use super::slots::{RemovedTail, SlotInfo, SlotList};
 use super::{InvalidWindow, Window};
 use crate::budget::RegionMeasures;
 use crate::normalise::{
-    NormaliseOptions, Normalised, NormalisedTail, SettledHistory, SettledStep, Slot, SlotReach,
+    NormaliseOptions, Normalised, NormalisedTail, SettledHistory, SettledStep, Slot,
     normalise_after, treats_alike,
 };
 use crate::removal::SafeCuts;
-use crate::verify::{VerifiedPart, VerifiedStep, Verifier, WindowFault};
+use crate::verify::{VerifiedPart, Verifier, WindowFault};
 use crate::view::WindowOutputs;
 use crate::view::output_index::{NewestOutputs, OutputIndex};
 
@@ -73,7 +73,7 @@ struct FrontStep {
     /// The measures of the entries of this step.
     measures: RegionMeasures,
     settled: SettledStep,
-    verified: VerifiedStep,
+    verified: VerifiedPart,
     outputs: NewestOutputs,
 }
 
@@ -178,7 +178,7 @@ impl WindowBuilder {
             let tail = self.unsettled();
             // An output may belong to a settled call. Then more steps are taken back, twice as
             // much each time, so that the total work stays linear.
-            let after = normalise_after(&self.front.settled, tail, self.options, SlotReach::End);
+            let after = normalise_after(&self.front.settled, tail, self.options, true);
             if !after.reaches_back {
                 break after;
             }
@@ -261,7 +261,7 @@ impl WindowBuilder {
     fn settle_to(&mut self, end: usize) -> Result<(), NotSettledYet> {
         let cut = end - self.front.ends.slots;
         let old = self.unsettled().get(..cut).unwrap_or_default();
-        let after = normalise_after(&self.front.settled, old, self.options, SlotReach::Middle);
+        let after = normalise_after(&self.front.settled, old, self.options, false);
         if after.reaches_back {
             self.reach_back();
         }

@@ -3,4 +3,3 @@
 mod compaction;
 mod growth;
 mod promises;
-mod steady;

@@ -50,11 +50,6 @@ pub fn config_folder(variable: impl Fn(&str) -> Option<String>) -> Option<PathBu
     Some(config.join("trimtab"))
 }
 
-/// The path of the user's file, whether it exists or not.
-pub(super) fn user(variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
-    config_folder(variable).map(|folder| folder.join("config.toml"))
-}
-
 /// Reads the user's file, if there is one.
 pub(super) fn read_user(path: &Path) -> Result<Option<toml::Table>, ConfigError> {
     match trust::read_own_file(path) {

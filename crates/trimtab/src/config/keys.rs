@@ -167,15 +167,14 @@ pub const KEYS: &[SettingKey] = &[
 impl SettingKind {
     /// The allowed values of this kind, as text.
     pub fn allowed(self) -> String {
-        let either = |words: &[&str]| words.join(", ");
         match self {
             Self::Switch => "true or false".to_owned(),
             Self::Number => "a whole number from 0".to_owned(),
             Self::Share => "a number from 0 to 1".to_owned(),
             Self::Text => "a text".to_owned(),
-            Self::Choice(words) => format!("one of {}", either(words)),
+            Self::Choice(words) => format!("one of {}", words.join(", ")),
             Self::Texts => "a list of texts".to_owned(),
-            Self::Choices(words) => format!("a list of {}", either(words)),
+            Self::Choices(words) => format!("a list of {}", words.join(", ")),
             Self::Conditions => {
                 "conditions such as `usage >= 0.8 x window`, `log > 75 % of window` or \
                  `messages > 20`"
@@ -194,7 +193,11 @@ impl SettingKind {
         match self {
             Self::Switch => value.is_bool(),
             Self::Number => value.as_integer().is_some_and(|number| number >= 0),
-            Self::Share => float(value).is_some_and(|share| (0.0..=1.0).contains(&share)),
+            Self::Share => {
+                let whole = value.as_integer().map(|whole| whole as f64);
+                let share = value.as_float().or(whole);
+                share.is_some_and(|share| (0.0..=1.0).contains(&share))
+            }
             Self::Text => value.is_str(),
             Self::Choice(words) => value.as_str().is_some_and(|text| words.contains(&text)),
             Self::Texts => texts(&|_| true),
@@ -227,13 +230,6 @@ impl SettingKind {
             Self::Number | Self::Share | Self::Table => parsed.unwrap_or_else(bare),
         }
     }
-}
-
-/// A number, whole or not.
-pub(super) fn float(value: &Value) -> Option<f64> {
-    value
-        .as_float()
-        .or_else(|| value.as_integer().map(|whole| whole as f64))
 }
 
 #[cfg(test)]

@@ -45,24 +45,14 @@ impl<'k> KnownKeys<'k> {
         }
     }
 
-    /// All settings in `table`, by key.
+    /// All settings in the table of a section, by key.
     pub(super) fn settings_in(
-        &self,
-        table: &Table,
-        source: &SettingSource,
-    ) -> Result<Vec<SetValue>, ConfigError> {
-        let mut all = Vec::new();
-        self.flatten("", table, source, &mut all)?;
-        Ok(all)
-    }
-
-    fn flatten(
         &self,
         section: &str,
         table: &Table,
         source: &SettingSource,
-        all: &mut Vec<SetValue>,
-    ) -> Result<(), ConfigError> {
+    ) -> Result<Vec<SetValue>, ConfigError> {
+        let mut all = Vec::new();
         for (name, value) in table {
             let name = if section.is_empty() {
                 name.clone()
@@ -70,17 +60,14 @@ impl<'k> KnownKeys<'k> {
                 format!("{section}.{name}")
             };
             match (self.find(&name), value) {
-                (Some(key), value) => {
-                    check(key, &name, value, source)?;
-                    all.push(SetValue::new(name, value.clone(), source));
-                }
+                (Some(key), value) => all.push(set_value(key, name, value.clone(), source)?),
                 (None, Value::Table(inner)) if self.has_section(&name) => {
-                    self.flatten(&name, inner, source, all)?;
+                    all.extend(self.settings_in(&name, inner, source)?);
                 }
                 _ => return Err(self.unknown(&name, source)),
             }
         }
-        Ok(())
+        Ok(all)
     }
 
     /// Parses one setting that a user typed.
@@ -98,21 +85,16 @@ impl<'k> KnownKeys<'k> {
             // A field of a table has no kind of its own. This one reads TOML, or else a text.
             SettingKind::Number
         };
-        let value = kind.typed(text);
-        check(key, name, &value, source)?;
-        Ok(SetValue::new(name.to_owned(), value, source))
+        set_value(key, name.to_owned(), kind.typed(text), source)
     }
 
     /// The names of the settings in a project's file that projects may not set.
-    pub(super) fn refuse_in_project(&self, all: &mut [SetValue]) -> Vec<String> {
+    pub(super) fn refused_in_project(&self, all: &[SetValue]) -> Vec<String> {
         let mut refused = Vec::new();
         for set in all {
-            let Some(key) = self.find(&set.name) else {
-                continue;
-            };
-            // A project may add to such a list, but not replace the user's entries.
-            set.appends = matches!(key.in_project, InProject::Fields(_));
-            self.refuse(key, &set.name, &set.value, &mut refused);
+            if let Some(key) = self.find(&set.name) {
+                self.refuse(key, &set.name, &set.value, &mut refused);
+            }
         }
         refused
     }
@@ -160,16 +142,23 @@ impl<'k> KnownKeys<'k> {
     }
 }
 
-/// Fails if the setting cannot have `value`.
-fn check(
+/// A value of the setting `name`, which is `key` or a field of it; fails if `key` cannot have it.
+fn set_value(
     key: &SettingKey,
-    name: &str,
-    value: &Value,
+    name: String,
+    value: Value,
     source: &SettingSource,
-) -> Result<(), ConfigError> {
+) -> Result<SetValue, ConfigError> {
     // The fields of a table are checked when the table is read.
-    if key.name != name || key.kind.admits(value) {
-        return Ok(());
+    if key.name != name || key.kind.admits(&value) {
+        let is_project = matches!(source, SettingSource::Project(_));
+        return Ok(SetValue {
+            name,
+            value,
+            source: source.clone(),
+            // A project may add to such a list, but not replace the user's entries.
+            appends: is_project && matches!(key.in_project, InProject::Fields(_)),
+        });
     }
     // A condition has its own error text, which says what is wrong with it.
     let conditions = value
@@ -183,10 +172,10 @@ fn check(
             format!("'{}'", error.text),
             format!("{}; {allowed}", error.expected),
         ),
-        None => (redact_value(name, value).to_string(), allowed),
+        None => (redact_value(&name, &value).to_string(), allowed),
     };
     Err(ConfigError::Value {
-        key: name.to_owned(),
+        key: name,
         value,
         origin: source.clone(),
         allowed,
@@ -200,18 +189,6 @@ pub(super) struct SetValue {
     pub(super) source: SettingSource,
     /// True if a list is appended to the existing one instead of replacing it.
     pub(super) appends: bool,
-}
-
-impl SetValue {
-    /// A setting that replaces the existing value.
-    pub(super) fn new(name: String, value: Value, source: &SettingSource) -> Self {
-        Self {
-            name,
-            value,
-            source: source.clone(),
-            appends: false,
-        }
-    }
 }
 
 /// Settings with their sources.

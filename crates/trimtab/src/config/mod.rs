@@ -120,11 +120,10 @@ impl Config {
     /// The value of one setting that is not part of a policy, and so does not depend on the preset.
     /// The other settings are not validated.
     pub fn lookup(inputs: &ConfigInputs, key: &str) -> Result<Option<Value>, ConfigError> {
-        let keys = inputs.keys();
-        let layers = collect_layers(inputs, &KnownKeys { keys: &keys })?;
         let mut settings = LayeredSettings::of_table(inputs.defaults.clone());
-        for set in &layers {
-            settings.apply(set);
+        let keys = inputs.keys();
+        for set in collect_layers(inputs, &KnownKeys { keys: &keys })? {
+            settings.apply(&set);
         }
         Ok(settings.get(key).cloned())
     }

@@ -30,19 +30,3 @@ fn distance_if_close(one: &str, two: &str) -> Option<usize> {
     let far = strsim::osa_distance(one, two);
     (far <= one.chars().count() / 3).then_some(far)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::super::KEYS;
-    use super::*;
-
-    #[test]
-    fn only_near_names_are_suggested() {
-        let nearest = |name: &str| nearest_name(name, KEYS.iter().map(|key| key.name));
-        assert_eq!(nearest("compaction.atuo"), Some("compaction.auto"));
-        assert_eq!(nearest("presset"), Some("preset"));
-        assert_eq!(nearest("auto"), Some("compaction.auto"));
-        assert_eq!(nearest("zzzzzz"), None);
-        assert_eq!(nearest("foo.bar"), None);
-    }
-}

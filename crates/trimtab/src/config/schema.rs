@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 use toml::{Table, Value};
 use trimtab_engine::policy::{Policy, UnknownPreset};
 
@@ -12,45 +12,33 @@ use super::layered_settings::LayeredSettings;
 /// A JSON schema of all settings, with their defaults in `preset` or in `more`.
 pub fn schema(keys: &[SettingKey], preset: &str, more: &Table) -> Result<Json, UnknownPreset> {
     let defaults = defaults(preset, more)?;
-    let mut root = section("Settings of Trimtab: trimtab.toml");
+    let mut root = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Settings of Trimtab: trimtab.toml",
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {},
+    });
     for key in keys {
-        let mut at = &mut root;
-        let mut path = key.name.split('.').peekable();
-        while let Some(name) = path.next() {
-            let inner = at.entry("properties").or_insert_with(|| json!({}));
-            let Some(inner) = inner.as_object_mut() else {
-                break;
-            };
-            if path.peek().is_none() {
-                inner.insert(name.to_owned(), property(key, &defaults));
-                break;
-            }
-            let next = inner
-                .entry(name.to_owned())
-                .or_insert_with(|| Json::Object(section("")));
-            let Some(next) = next.as_object_mut() else {
-                break;
-            };
-            at = next;
-        }
+        add(&mut root, key.name, property(key, &defaults));
     }
-    let dialect = json!("https://json-schema.org/draft/2020-12/schema");
-    root.insert("$schema".to_owned(), dialect);
-    Ok(Json::Object(root))
+    Ok(root)
 }
 
-fn section(about: &str) -> Map<String, Json> {
-    let mut map = Map::new();
-    if !about.is_empty() {
-        map.insert("title".to_owned(), json!(about));
+/// Adds a property to a section, and the sections on the way to it.
+fn add(section: &mut Json, path: &str, property: Json) {
+    let Some(Json::Object(properties)) = section.get_mut("properties") else {
+        return;
+    };
+    let empty = json!({"type": "object", "additionalProperties": false, "properties": {}});
+    match path.split_once('.') {
+        Some((name, rest)) => add(properties.entry(name).or_insert(empty), rest, property),
+        None => drop(properties.insert(path.to_owned(), property)),
     }
-    map.insert("type".to_owned(), json!("object"));
-    map.insert("additionalProperties".to_owned(), json!(false));
-    map
 }
 
 fn property(key: &SettingKey, defaults: &LayeredSettings) -> Json {
-    let mut map = match key.kind {
+    let mut schema = match key.kind {
         SettingKind::Switch => json!({"type": "boolean"}),
         SettingKind::Number => json!({"type": "integer", "minimum": 0}),
         SettingKind::Share => json!({"type": "number", "minimum": 0, "maximum": 1}),
@@ -64,17 +52,20 @@ fn property(key: &SettingKey, defaults: &LayeredSettings) -> Json {
         }
         SettingKind::Table => json!({"type": ["object", "array"]}),
     };
-    if let Some(map) = map.as_object_mut() {
-        map.insert("description".to_owned(), json!(key.about));
-        map.insert("x-environment".to_owned(), json!(key.variable()));
+    if let Some(schema) = schema.as_object_mut() {
         let in_project = key.in_project != InProject::Refused;
-        map.insert("x-in-project".to_owned(), json!(in_project));
         let default = defaults
             .get(key.name)
-            .and_then(|value| serde_json::to_value(value).ok());
-        map.extend(default.map(|default| ("default".to_owned(), default)));
+            .map(|default| ("default", json!(default)));
+        let about = [
+            ("description", json!(key.about)),
+            ("x-environment", json!(key.variable())),
+            ("x-in-project", json!(in_project)),
+        ];
+        let fields = about.into_iter().chain(default);
+        schema.extend(fields.map(|(name, value)| (name.to_owned(), value)));
     }
-    map
+    schema
 }
 
 fn defaults(preset: &str, more: &Table) -> Result<LayeredSettings, UnknownPreset> {

@@ -8,7 +8,7 @@ use super::files;
 use super::inputs::ConfigInputs;
 use super::layered_settings::{KnownKeys, SetValue};
 use super::trust::NotRead;
-use super::{ConfigError, SettingKind, SettingSource, nearest_name};
+use super::{ConfigError, SettingKind, SettingSource, config_folder, nearest_name};
 
 /// The settings of all sources, weaker before stronger.
 pub(super) fn collect_layers(
@@ -16,15 +16,20 @@ pub(super) fn collect_layers(
     known: &KnownKeys<'_>,
 ) -> Result<Vec<SetValue>, ConfigError> {
     let mut layers = Vec::new();
-    let user = files::user(|name| inputs.variable(name));
+    let folder = config_folder(|name| inputs.variable(name));
+    let user = folder.map(|folder| folder.join("config.toml"));
     if let Some(path) = &user
         && let Some(table) = files::read_user(path)?
     {
-        layers.extend(known.settings_in(&table, &SettingSource::User(path.clone()))?);
+        layers.extend(known.settings_in("", &table, &SettingSource::User(path.clone()))?);
     }
     // A named file replaces the project's: the user chose it, so it may set everything.
     if let Some(path) = inputs.named_file() {
-        layers.extend(known.settings_in(&files::read_named(&path)?, &SettingSource::Named(path))?);
+        layers.extend(known.settings_in(
+            "",
+            &files::read_named(&path)?,
+            &SettingSource::Named(path),
+        )?);
     } else if let Some(folder) = &inputs.folder {
         layers.extend(of_project(folder, known, user)?);
     }
@@ -47,8 +52,8 @@ fn of_project(
         Err(NotRead::Failed(path, error)) => return Err(files::unreadable(&path, &error)),
     };
     let table = files::parse(&path, &text)?;
-    let mut all = known.settings_in(&table, &SettingSource::Project(path.clone()))?;
-    let keys = known.refuse_in_project(&mut all);
+    let all = known.settings_in("", &table, &SettingSource::Project(path.clone()))?;
+    let keys = known.refused_in_project(&all);
     if keys.is_empty() {
         Ok(all)
     } else {

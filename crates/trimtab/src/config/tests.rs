@@ -75,14 +75,6 @@ fn names(section: &str, table: &Table, found: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn a_preset_alone_is_that_preset() {
-    for preset in PRESETS {
-        let config = with(&[&format!("preset={}", preset.name)], &[]).unwrap();
-        assert_eq!(config.policy, Policy::preset(preset.name).unwrap());
-    }
-}
-
-#[test]
 fn the_stronger_source_wins() {
     let folder = tempfile::tempdir().unwrap();
     let deep = folder.path().join("a/b");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 use trimtab_engine::normalise::Slot;
-use trimtab_model::{Message, MessageKind, Part, Role};
+use trimtab_model::{Message, MessageKind, Role};
 
 /// The kind of content of a band.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -138,11 +138,7 @@ pub fn message_state(shown: &Arc<Message>, came: Option<&Arc<Message>>) -> Messa
 const PLACEHOLDER_BYTES: usize = 512;
 
 fn is_trimmed(message: &Message) -> bool {
-    let mut parts = message.parts.iter();
-    parts.any(|part| match part {
-        Part::Output(output) => output.trimmed,
-        _ => false,
-    }) || message.meta.stored.is_some()
+    message.outputs().any(|output| output.trimmed) || message.meta.stored.is_some()
 }
 
 /// The server of a tool, by the usual form of names: `mcp__SERVER__TOOL`.

@@ -10,9 +10,6 @@ mod replayed;
 mod scenes;
 
 use serde::Serialize;
-use trimtab_wire::catalogue::Prices;
-
-use crate::replay::bill::with_cache;
 
 pub use band::{FilmBand, FilmRegion, MessageState, band_of, message_state, server_of};
 pub use log_film::film_of;
@@ -69,16 +66,6 @@ pub struct FilmSwitch {
     pub cost: Option<f64>,
     /// The saving of every later call in dollars, if prices are known.
     pub saves: Option<f64>,
-}
-
-impl FilmSwitch {
-    /// Adds its cost and saving at these prices.
-    fn price(&mut self, prices: &Prices) {
-        let dollars = |read, written| with_cache(prices, read, written).dollars();
-        // Without the change, the same tokens would have been read from the cache.
-        self.cost = Some(dollars(0, self.rewritten) - dollars(self.rewritten, 0));
-        self.saves = Some(dollars(self.before.saturating_sub(self.after), 0));
-    }
 }
 
 #[cfg(test)]

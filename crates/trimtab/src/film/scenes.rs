@@ -4,6 +4,7 @@ use trimtab_wire::catalogue::Prices;
 
 use super::band::FilmBand;
 use super::{Film, FilmColumn, FilmScene, FilmSwitch};
+use crate::replay::bill::with_cache;
 
 /// A scene with more bands joins small ones, because a screen has no more lines to show them.
 const MOST_BANDS: usize = 1_200;
@@ -71,27 +72,34 @@ impl FilmBuilder {
         // Messages since the last call are new in any case.
         let messages_before = self.film.columns.last().map_or(0, |column| column.messages);
         let is_new = |band: &FilmBand| band.message.is_some_and(|at| at >= messages_before);
-        let new: u64 = bands
-            .iter()
-            .filter(|band| is_new(band))
-            .map(|band| band.tokens)
-            .sum();
+        let new = bands.iter().filter(|band| is_new(band));
+        let new: u64 = new.map(|band| band.tokens).sum();
         let after = sum(&bands).saturating_sub(new);
-        let mut switch = FilmSwitch {
+        let rewritten = after.saturating_sub(kept);
+        let dollars = |read, written| {
+            let prices = self.prices.as_ref()?;
+            Some(with_cache(prices, read, written).dollars())
+        };
+        // Without the change, the same tokens would have been read from the cache.
+        let read = dollars(rewritten, 0);
+        self.film.switches.push(FilmSwitch {
             column: self.film.columns.len(),
             kept,
             before: self.tokens,
             after,
-            rewritten: after.saturating_sub(kept),
+            rewritten,
             reasons,
-            cost: None,
-            saves: None,
-        };
-        if let Some(prices) = &self.prices {
-            switch.price(prices);
+            cost: dollars(0, rewritten)
+                .zip(read)
+                .map(|(cost, read)| cost - read),
+            saves: dollars(self.tokens.saturating_sub(after), 0),
+        });
+        self.end_scene(MOST_ENDED_BANDS);
+        self.film.scenes.push(FilmScene::default());
+        self.tokens = 0;
+        for band in bands {
+            self.push(band);
         }
-        self.film.switches.push(switch);
-        self.begin_scene(bands);
         self.add_column(messages, whole);
     }
 
@@ -104,15 +112,6 @@ impl FilmBuilder {
         });
     }
 
-    fn begin_scene(&mut self, bands: Vec<FilmBand>) {
-        self.end_scene(MOST_ENDED_BANDS);
-        self.film.scenes.push(FilmScene::default());
-        self.tokens = 0;
-        for band in bands {
-            self.push(band);
-        }
-    }
-
     /// Adds a band to the window and to the last scene.
     fn push(&mut self, band: FilmBand) {
         self.tokens += band.tokens;
@@ -121,9 +120,17 @@ impl FilmBuilder {
         }
     }
 
-    fn end_scene(&mut self, most_bands: usize) {
-        if let Some(ended) = self.film.scenes.last_mut() {
-            ended.join_bands(most_bands, self.tokens);
+    /// Joins small adjacent bands of the last scene if there are more than `most`, down to half as
+    /// many.
+    fn end_scene(&mut self, most: usize) {
+        let ended = self.film.scenes.last_mut();
+        let Some(scene) = ended.filter(|scene| scene.bands.len() > most) else {
+            return;
+        };
+        let mut small = (self.tokens / SMALL_SHARE).max(1);
+        while scene.bands.len() > most / 2 {
+            scene.bands = joined(std::mem::take(&mut scene.bands), small);
+            small = small.saturating_mul(2);
         }
     }
 
@@ -131,21 +138,6 @@ impl FilmBuilder {
     pub(super) fn finish(mut self) -> Film {
         self.end_scene(MOST_BANDS);
         self.film
-    }
-}
-
-impl FilmScene {
-    /// Joins small adjacent bands if there are more than `most`, down to half as many.
-    /// `tokens` is the sum of the bands.
-    fn join_bands(&mut self, most: usize, tokens: u64) {
-        if self.bands.len() <= most {
-            return;
-        }
-        let mut small = (tokens / SMALL_SHARE).max(1);
-        while self.bands.len() > most / 2 {
-            self.bands = joined(std::mem::take(&mut self.bands), small);
-            small = small.saturating_mul(2);
-        }
     }
 }
 

@@ -41,9 +41,9 @@ pub(super) struct ManagedSession {
     session: Session,
     /// The measure of the retrieval tools, which are offered from the first call on, as the proxy
     /// does for agents. Nothing if the policy sends everything unchanged.
-    retrieval: Measure,
+    pub(super) retrieval: Measure,
     /// The tokens of the last call's window, until its answer comes.
-    open: Option<u64>,
+    pub(super) open: Option<u64>,
     /// True if the newest message is an output.
     outputs_came: bool,
     /// How often a model would have been asked for a summary.
@@ -97,30 +97,17 @@ impl ManagedSession {
         Ok(())
     }
 
-    /// Records the answer to the last call.
-    fn answered(&mut self, answer: &Arc<Message>) -> Result<(), ReplayError> {
-        let Some(input) = self.open.take() else {
-            return Ok(());
-        };
-        let usage = Usage {
-            input,
-            output: Measure::of(answer).tokens(),
-            ..Usage::default()
-        };
-        self.session.record(&usage).map_err(failed)
-    }
-
-    /// The measure of the tools that are sent in addition to those of the recording.
-    pub(super) fn retrieval_tools(&self) -> Measure {
-        self.retrieval
-    }
-
     /// Adds the next message of the conversation.
     pub(super) fn admit(&mut self, message: &Arc<Message>) -> Result<(), ReplayError> {
         let answer = message.role == Role::Assistant;
-        if answer {
-            // As in the proxy, the usage arrives with the answer, before the next decision.
-            self.answered(message)?;
+        // As in the proxy, the usage arrives with the answer, before the next decision.
+        if let Some(input) = self.open.take_if(|_| answer) {
+            let usage = Usage {
+                input,
+                output: Measure::of(message).tokens(),
+                ..Usage::default()
+            };
+            self.session.record(&usage).map_err(failed)?;
         }
         self.session
             .admit(Message::clone(message))
@@ -144,15 +131,8 @@ impl ManagedSession {
         self.check(Moment::BeforeCall)?;
         self.session.ready().map_err(failed)?;
         let window = self.session.window().map_err(failed)?;
-        Ok((
-            window.messages().cloned().collect(),
-            window.measures().total(),
-        ))
-    }
-
-    /// Records that the window was sent, with so many tokens.
-    pub(super) fn sent(&mut self, tokens: u64) {
-        self.open = Some(tokens);
+        let messages = window.messages().cloned().collect();
+        Ok((messages, window.measures().total()))
     }
 
     /// The report with what the session did in total, and the session.
@@ -161,17 +141,11 @@ impl ManagedSession {
         let slots = projection.slots().iter();
         let shown =
             slots.filter(|slot| slot.message.agent_visible() && slot.source.in_log().is_some());
-        let (mut messages, mut cut) = (0, 0);
-        for slot in shown {
-            messages += 1;
-            cut += slot
-                .message
-                .outputs()
-                .filter(|output| output.trimmed)
-                .count();
-        }
+        let shown: Vec<_> = shown.collect();
+        let outputs = shown.iter().flat_map(|slot| slot.message.outputs());
+        let cut = outputs.filter(|output| output.trimmed).count();
         let report = ReplayReport {
-            hidden: projection.log().len().saturating_sub(messages) as u64,
+            hidden: projection.log().len().saturating_sub(shown.len()) as u64,
             cut: cut as u64,
             compactions: projection.journal().compactions() as u64,
             own_calls: self.own_calls,

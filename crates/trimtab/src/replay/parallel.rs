@@ -2,7 +2,6 @@
 
 use std::num::NonZero;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 /// Applies `work` to each of `items`, and returns the results in their order.
@@ -14,12 +13,13 @@ use std::thread;
 pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
     // Threads take the next item when they are free, because conversations differ much in size.
-    let next = AtomicUsize::new(0);
+    let next = Mutex::new(items.iter().enumerate());
     let done: Mutex<Vec<(usize, R)>> = Mutex::new(Vec::with_capacity(items.len()));
     thread::scope(|scope| {
         for _ in 0..threads.min(items.len()) {
             scope.spawn(|| {
-                while let Some((at, item)) = take(items, &next) {
+                let take = || next.lock().ok()?.next();
+                while let Some((at, item)) = take() {
                     let given = work(item);
                     // The lock is poisoned only if another thread panicked, and then the scope
                     // panics, too.
@@ -33,9 +33,4 @@ pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<
     let mut done = done.into_inner().unwrap_or_default();
     done.sort_by_key(|(at, _)| *at);
     done.into_iter().map(|(_, given)| given).collect()
-}
-
-fn take<'a, T>(items: &'a [T], next: &AtomicUsize) -> Option<(usize, &'a T)> {
-    let at = next.fetch_add(1, Ordering::Relaxed);
-    items.get(at).map(|item| (at, item))
 }

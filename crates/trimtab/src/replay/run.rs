@@ -104,7 +104,7 @@ pub(crate) fn replayed_session(
     let mut session = ManagedSession::new(policy, settings)?;
     let mut run = ReplayRun {
         settings,
-        tools: settings.tools + session.retrieval_tools(),
+        tools: settings.tools + session.retrieval,
         last: Vec::new(),
         last_size: Measure::default(),
         report: ReplayReport::default(),
@@ -115,7 +115,7 @@ pub(crate) fn replayed_session(
             match session.window() {
                 Ok((messages, size)) => {
                     run.send(messages, &size);
-                    session.sent(larger_count(&size));
+                    session.open = Some(larger_count(&size));
                     see(ReplayStep {
                         call: at,
                         messages: &run.last,

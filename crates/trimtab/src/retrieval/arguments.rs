@@ -72,21 +72,19 @@ impl CallArguments {
 
     /// An integer of at least `minimum`; none if it is missing.
     pub(super) fn count(&self, name: &str, minimum: u64) -> Result<Option<u64>, RetrievalRefusal> {
-        let argument = match self.0.get(name) {
-            None | Some(Value::Null) => return Ok(None),
-            Some(argument) => argument,
+        let argument = self.0.get(name).filter(|argument| !argument.is_null());
+        let Some(argument) = argument else {
+            return Ok(None);
         };
         let number = match argument {
-            Value::Number(number) => number.as_u64().or_else(|| number.as_f64().and_then(whole)),
             Value::String(text) if text.trim().is_empty() => return Ok(None),
             Value::String(text) => text.trim().parse().ok(),
-            _ => None,
+            other => other.as_u64().or_else(|| whole(other.as_f64()?)),
         };
+        let expected = format!("a whole number of at least {minimum}");
         let number = number.filter(|number| *number >= minimum);
-        let expected = || format!("a whole number of at least {minimum}");
-        number
-            .ok_or_else(|| wrong(name, &expected(), argument))
-            .map(Some)
+        let number = number.ok_or_else(|| wrong(name, &expected, argument))?;
+        Ok(Some(number))
     }
 
     /// A flag; false if it is missing.

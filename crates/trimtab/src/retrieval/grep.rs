@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Instant;
 
-use serde_json::{Map, Value};
-use trimtab_engine::view::grouped;
+use serde_json::{Map, Value, json};
 use trimtab_engine::view::retrieval::AnswerLimits;
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_store::{
@@ -13,7 +12,7 @@ use trimtab_store::{
 };
 
 use super::arguments::CallArguments;
-use super::text::{UNREADABLE_NOTE, from_first_char, numbered, readable, whole_chars};
+use super::text::{UNREADABLE_NOTE, from_first_char, line_part};
 use super::{Retrieval, RetrievalRefusal};
 
 /// The default number of matches.
@@ -81,24 +80,23 @@ impl GrepRequest {
 
     /// The call that continues after `skip` matches.
     fn next_call(&self, tool: &str, skip: usize) -> String {
-        let mut arguments = Map::new();
-        arguments.insert("pattern".to_owned(), Value::from(self.pattern.as_str()));
-        if let Some(id) = &self.ref_id {
-            arguments.insert("ref_id".to_owned(), Value::from(id.as_str()));
-        }
-        if self.regex {
-            arguments.insert("regex".to_owned(), Value::from(true));
-        }
-        let numbers = [
-            ("before", self.before, 0),
-            ("after", self.after, 0),
-            ("max", self.max, usize::try_from(MATCHES).unwrap_or(0)),
-            ("skip", skip, 0),
+        let usual = usize::try_from(MATCHES).unwrap_or(0);
+        let arguments = [
+            ("pattern", Some(json!(self.pattern))),
+            ("ref_id", self.ref_id.as_ref().map(|id| json!(id))),
+            ("regex", self.regex.then_some(json!(true))),
+            (
+                "before",
+                Some(json!(self.before)).filter(|_| self.before > 0),
+            ),
+            ("after", Some(json!(self.after)).filter(|_| self.after > 0)),
+            ("max", Some(json!(self.max)).filter(|_| self.max != usual)),
+            ("skip", Some(json!(skip))),
         ];
         // Arguments with their default are left out, to keep the call short.
-        for (name, number, _) in numbers.iter().filter(|(_, number, usual)| number != usual) {
-            arguments.insert((*name).to_owned(), Value::from(*number));
-        }
+        let given = arguments.into_iter();
+        let given = given.filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        let arguments: Map<String, Value> = given.collect();
         format!("{tool}({})", Value::Object(arguments))
     }
 }
@@ -178,34 +176,24 @@ impl Retrieval<'_> {
         line: &MatchLine,
         open: &mut BTreeMap<String, OpenOutput>,
     ) -> Result<(String, bool), RetrievalRefusal> {
-        if !line.clipped {
-            let (text, strange) = readable(&line.bytes);
-            return Ok((numbered(line.number, &text), strange));
-        }
-        let whole = self.place_of_line(id, line.number, open)?;
-        let mut column = line.start.saturating_sub(whole.start);
+        let (mut column, mut rest) = (0, line.bytes.len() as u64);
         let mut bytes = line.bytes.as_slice();
-        // The part was cut by bytes, and can begin inside a character.
-        if column > 0 {
-            let behind = from_first_char(bytes);
-            column += (bytes.len() - behind.len()) as u64;
-            bytes = behind;
+        if line.clipped {
+            let whole = self.place_of_line(id, line.number, open)?;
+            column = line.start.saturating_sub(whole.start);
+            // The part was cut by bytes, and can begin inside a character.
+            if column > 0 {
+                bytes = from_first_char(bytes);
+                column += rest - bytes.len() as u64;
+            }
+            rest = whole.byte_size.saturating_sub(column);
         }
-        let rest = whole.byte_size.saturating_sub(column);
-        if rest > bytes.len() as u64 {
-            bytes = whole_chars(bytes);
-        }
-        let (text, strange) = readable(bytes);
-        let mut shown = match column {
-            0 => numbered(line.number, &text),
-            column => numbered(line.number, &format!("[… column {column}] {text}")),
+        let before = match column {
+            0 => String::new(),
+            column => format!("[… column {column}] "),
         };
-        let more = rest.saturating_sub(bytes.len() as u64);
-        if more > 0 {
-            // Writing to a string cannot fail.
-            let _ = write!(shown, " [… {} bytes more in this line]", grouped(more));
-        }
-        Ok((shown, strange))
+        let read_on = |_| String::new();
+        Ok(line_part(line.number, &before, bytes, rest, read_on))
     }
 
     /// The start and length of a line, without its bytes.

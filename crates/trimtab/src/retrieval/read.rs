@@ -8,7 +8,7 @@ use trimtab_engine::view::tools::ToolNames;
 use trimtab_store::{LineRange, OpenOutput, OutputForm, OutputLine};
 
 use super::arguments::CallArguments;
-use super::text::{UNREADABLE_NOTE, numbered, readable, whole_chars};
+use super::text::{UNREADABLE_NOTE, line_part};
 use super::{Retrieval, RetrievalRefusal};
 
 /// The parameters of a read.
@@ -111,25 +111,12 @@ impl Retrieval<'_> {
         }
         // `rest_of_line` has refused a column beyond the end.
         let rest = line.byte_size - column;
-        let mut bytes = line.bytes.as_slice();
-        // The line was cut by bytes, perhaps inside a character.
-        if (bytes.len() as u64) < rest {
-            bytes = whole_chars(bytes);
-        }
-        let (text, strange) = readable(bytes);
-        let mut shown = numbered(line.number, &text);
-        let more = rest.saturating_sub(bytes.len() as u64);
-        if more > 0 {
-            let column = column + bytes.len() as u64;
-            let arguments = format!(",\"limit\":1,\"column\":{column}");
+        let read_on = |given| {
+            let arguments = format!(",\"limit\":1,\"column\":{}", column + given);
             let call = request.next_call(names.read, line.number, &arguments);
-            let _ = write!(
-                shown,
-                " [… {} bytes more in this line: {call}]",
-                grouped(more)
-            );
-        }
-        Ok((shown, strange))
+            format!(": {call}")
+        };
+        Ok(line_part(line.number, "", &line.bytes, rest, read_on))
     }
 
     /// The part of a line from `column` on, as much as is shown at once.

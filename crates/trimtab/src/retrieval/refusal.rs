@@ -1,8 +1,5 @@
 //! The texts for the model if a call fails.
 
-use std::fmt::Write as _;
-
-use trimtab_engine::view::tools::{GREP, READ};
 use trimtab_store::{Error, OpenOutput};
 
 /// The answer to every ref that this session may not read. It does not distinguish unknown,
@@ -12,18 +9,11 @@ pub const NOT_FOUND: &str = "No output is stored under this ref_id in this sessi
     session with tool_output_cache_grep without a ref_id.";
 
 /// Why a call failed, as a text for the model.
-pub(super) struct RetrievalRefusal(String);
+pub(super) struct RetrievalRefusal(pub(super) String);
 
 impl RetrievalRefusal {
     pub(super) fn new(text: impl Into<String>) -> Self {
         Self(text.into())
-    }
-
-    pub(super) fn unknown_tool(tool: &str) -> Self {
-        let tool: String = tool.chars().take(80).collect();
-        Self(format!(
-            "There is no tool {tool:?} here: use {READ} or {GREP}."
-        ))
     }
 
     pub(super) fn binary(stored: &OpenOutput) -> Self {
@@ -33,17 +23,19 @@ impl RetrievalRefusal {
             metadata.labels.media_type, metadata.byte_size,
         ))
     }
-
-    pub(super) fn into_text(self) -> String {
-        self.0
-    }
 }
 
 impl From<Error> for RetrievalRefusal {
     fn from(error: Error) -> Self {
-        let mut text = match &error {
+        let text = match &error {
             Error::NotFound => return Self::new(NOT_FOUND),
-            Error::Pattern { why } => return bad_pattern(why),
+            Error::Pattern { why } => {
+                return Self(format!(
+                    "The pattern cannot be used: {why}\n\
+                     To search for the text as it stands, leave regex out; else correct or \
+                     shorten the expression (no look-around, no back-references)."
+                ));
+            }
             Error::Damaged { .. } => {
                 let text = "This output is damaged in the store and cannot be given back: \
                     if you still need it, run the tool again.";
@@ -52,21 +44,9 @@ impl From<Error> for RetrievalRefusal {
             error => format!("The output could not be read: {error}"),
         };
         // Error texts may have a hint for people on a line of its own. It does not help a model.
-        if let Some(end) = text.find('\n') {
-            text.truncate(end);
-        }
-        let _ = write!(
-            text,
-            ". Try once more; if it fails again, run the tool again."
-        );
-        Self(text)
+        let text = text.lines().next().unwrap_or_default();
+        Self(format!(
+            "{text}. Try once more; if it fails again, run the tool again."
+        ))
     }
-}
-
-fn bad_pattern(why: &str) -> RetrievalRefusal {
-    RetrievalRefusal(format!(
-        "The pattern cannot be used: {why}\n\
-         To search for the text as it stands, leave regex out; else correct or shorten the \
-         expression (no look-around, no back-references)."
-    ))
 }

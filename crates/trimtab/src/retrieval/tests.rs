@@ -56,14 +56,6 @@ fn an_answer_that_is_full_names_the_calls_that_read_on() {
 }
 
 #[test]
-fn matches_repeat_neither_refs_nor_lines() {
-    let (store, id) = with(b"one\ntwo\nthree\nfour");
-    let answer = call(&store, GREP, &json!({"pattern": "o", "after": 1}));
-    let expected = format!("ref:{id}\n    1  one\n    2  two\n    3  three\n    4  four");
-    assert_eq!(answer.text, expected);
-}
-
-#[test]
 fn slightly_wrong_arguments_are_accepted() {
     let (store, id) = with(b"alpha\nbeta\ngamma");
     let expected = "    2  beta";
@@ -204,15 +196,6 @@ fn every_ref_that_may_not_be_read_gets_the_same_answer() {
     }
     let text = call(&store, GREP, &json!({"pattern": "theirs"})).text;
     assert_eq!(text, "No matches for: theirs");
-}
-
-#[test]
-fn a_session_below_reads_what_is_above_it() {
-    let (store, id) = with(b"alpha");
-    store.link(&session("below"), &session("s")).unwrap();
-    let below = Retrieval::new(&store, session("below"));
-    let answer = below.call(READ, &json!({"ref_id": id}).to_string());
-    assert_eq!(answer.text, "    1  alpha");
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! Converts stored bytes to text for the model.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use trimtab_engine::view::grouped;
 
 /// Replaces a byte that is not UTF-8. One byte for one byte, so that columns stay correct.
 const UNREADABLE: char = '?';
@@ -9,12 +12,12 @@ pub(super) const UNREADABLE_NOTE: &str = "\n[trimtab: bytes that are not UTF-8 a
 
 /// A line with its number, counted from 0 and shown from 1: `%5d` and two spaces, as tools that read
 /// files do.
-pub(super) fn numbered(line: u64, text: &str) -> String {
+fn numbered(line: u64, text: &str) -> String {
     format!("{:>5}  {text}", line + 1)
 }
 
 /// `bytes` without a character that is cut at their end.
-pub(super) fn whole_chars(bytes: &[u8]) -> &[u8] {
+fn whole_chars(bytes: &[u8]) -> &[u8] {
     let last = bytes.utf8_chunks().last();
     let rest = last.map_or(&[][..], |chunk| chunk.invalid());
     // An error without a length means that the bytes end inside a character. Other invalid bytes
@@ -37,7 +40,7 @@ pub(super) fn from_first_char(bytes: &[u8]) -> &[u8] {
 }
 
 /// The bytes as text of the same length; true if some could not be shown.
-pub(super) fn readable(bytes: &[u8]) -> (Cow<'_, str>, bool) {
+fn readable(bytes: &[u8]) -> (Cow<'_, str>, bool) {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return (Cow::Borrowed(text), false);
     }
@@ -47,6 +50,30 @@ pub(super) fn readable(bytes: &[u8]) -> (Cow<'_, str>, bool) {
         text.extend(chunk.invalid().iter().map(|_| UNREADABLE));
     }
     (Cow::Owned(text), true)
+}
+
+/// The first `bytes` of the last `rest` bytes of a line, with the number of the line, a note before
+/// them, and how much is missing behind so many of them. True if some are not text.
+pub(super) fn line_part(
+    number: u64,
+    before: &str,
+    mut bytes: &[u8],
+    rest: u64,
+    behind: impl FnOnce(u64) -> String,
+) -> (String, bool) {
+    // The line was cut by bytes, perhaps inside a character.
+    if (bytes.len() as u64) < rest {
+        bytes = whole_chars(bytes);
+    }
+    let (text, strange) = readable(bytes);
+    let mut shown = numbered(number, &format!("{before}{text}"));
+    let given = bytes.len() as u64;
+    if rest > given {
+        let (more, behind) = (grouped(rest - given), behind(given));
+        // Writing to a string cannot fail.
+        let _ = write!(shown, " [… {more} bytes more in this line{behind}]");
+    }
+    (shown, strange)
 }
 
 #[cfg(test)]

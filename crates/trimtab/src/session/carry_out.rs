@@ -10,7 +10,7 @@ use trimtab_engine::policy::Rung;
 use trimtab_model::Ref;
 use trimtab_model::estimate::Measure;
 use trimtab_store::Put;
-use trimtab_wire::catalogue::Prices;
+use trimtab_wire::catalogue::PriceTier;
 
 use super::{Session, SessionError, SessionEvent, SessionEventKind};
 
@@ -56,6 +56,11 @@ impl Session {
     ) -> CallConditions<'a> {
         let weigh = |measure: &Measure| decide::conservative_tokens(tokens(measure), measure);
         let limits = &self.setup.limits;
+        let mut rates = TokenRates::default();
+        if let Some(prices) = &self.setup.prices {
+            rates.read = thousandths(prices.read_ratio());
+            rates.write = thousandths(prices.write_ratio());
+        }
         CallConditions {
             window: limits.window,
             max_output: self.calls.lowered_reserve.or(limits.max_output),
@@ -69,42 +74,42 @@ impl Session {
             tokens,
             cold: self.calls.cold,
             in_bound_loop: self.setup.bound_reasoning && self.projection.ends_in_signed_loop(),
-            rates: self
-                .setup
-                .prices
-                .as_ref()
-                .map_or_else(TokenRates::default, rates),
+            rates,
             cliffs,
         }
     }
 
     /// The prompt lengths at which the price rises.
     fn cliffs(&self) -> Vec<PriceCliff> {
-        let tiers = self.setup.tiers.iter();
         // Without a base price, a rise cannot be expressed as a factor.
-        let priced = tiers.filter_map(|tier| Some((tier, self.setup.prices?.input)));
-        let cliff = priced.map(|(tier, input)| PriceCliff {
+        let Some(base) = self.setup.prices else {
+            return Vec::new();
+        };
+        let cliff = |tier: &PriceTier| PriceCliff {
             above: tier.above,
-            rise: thousandths(tier.prices.input.ratio(input)),
-        });
-        cliff.collect()
+            rise: thousandths(tier.prices.input.ratio(base.input)),
+        };
+        self.setup.tiers.iter().map(cliff).collect()
     }
 
     /// Tries the rungs until the window fits; true if it does. Each is used as long as it helps, at
     /// most `times` times.
     pub(super) fn climb(&mut self, rungs: &[Rung], times: usize) -> Result<bool, SessionError> {
         let reason = PlanReason::Fit;
+        // No plan makes a window smaller than its floor.
+        if self.decide(|conversation| conversation.removable_excess().is_none())? {
+            return self.fits();
+        }
         for rung in rungs {
             for _ in 0..times {
-                let (is_done, step) = self.decide(|conversation| {
-                    let excess = conversation.removable_excess();
-                    let step = |excess| step_for_rung(conversation, *rung, excess, &reason);
-                    (excess.is_none(), excess.and_then(step))
+                let step = self.decide(|conversation| {
+                    let excess = conversation.excess()?;
+                    Some(step_for_rung(conversation, *rung, excess, &reason))
                 })?;
-                if is_done {
-                    return self.fits();
-                }
-                if !self.take_if_any(step, &reason)? {
+                let Some(step) = step else {
+                    return Ok(true);
+                };
+                if !self.take_step(step, &reason)? {
                     break;
                 }
             }
@@ -112,44 +117,32 @@ impl Session {
         self.fits()
     }
 
-    /// Executes a step if there is one; false if the window did not become smaller.
-    pub(super) fn take_if_any(
+    /// Executes a step that needs no model, if there is one; false if the window did not become
+    /// smaller.
+    pub(super) fn take_step(
         &mut self,
         step: Option<PlanStep>,
         reason: &PlanReason,
     ) -> Result<bool, SessionError> {
-        step.map_or(Ok(false), |step| self.take_step(step, reason))
-    }
-
-    /// Executes a step that needs no model; false if it did not make the window smaller.
-    pub(super) fn take_step(
-        &mut self,
-        step: PlanStep,
-        reason: &PlanReason,
-    ) -> Result<bool, SessionError> {
+        let event = |kind| SessionEvent::new(kind, reason.clone());
+        let trimmed = event(SessionEventKind::Trimmed);
         match step {
-            PlanStep::Plan(plan, note) => {
-                let kind = if plan.compacts() {
-                    SessionEventKind::Dropped
-                } else {
-                    SessionEventKind::Trimmed
-                };
-                self.carry_out_silently(
-                    plan,
-                    SessionEvent::new(kind, reason.clone()).with_note(note),
-                )
+            None => Ok(false),
+            Some(PlanStep::Plan(plan, note)) if plan.compacts() => {
+                self.carry_out(plan, event(SessionEventKind::Dropped).with_note(note))
             }
-            PlanStep::Draft(draft) => self.take_draft(*draft),
-            PlanStep::Media(places) => self.show_as_text(places, reason),
-            PlanStep::ToolSummaries(archived) => {
-                let event = SessionEvent::new(SessionEventKind::Trimmed, reason.clone());
-                self.carry_out_silently(archived.plan, event)
+            Some(PlanStep::Plan(plan, note)) => self.carry_out(plan, trimmed.with_note(note)),
+            Some(PlanStep::Draft(draft)) => self.take_draft(*draft),
+            Some(PlanStep::Media(places)) => {
+                let plan = self.show_as_text(places, reason)?;
+                self.carry_out(plan, trimmed)
             }
-            PlanStep::LowerAnswer(tokens) => {
+            Some(PlanStep::ToolSummaries(archived)) => self.carry_out(archived.plan, trimmed),
+            Some(PlanStep::LowerAnswer(tokens)) => {
                 self.calls.lowered_reserve = Some(tokens);
                 let note = format!("the answer may have {tokens} tokens");
-                let event = SessionEvent::new(SessionEventKind::AnswerLowered, reason.clone());
-                self.events.push(event.with_note(note));
+                self.events
+                    .push(event(SessionEventKind::AnswerLowered).with_note(note));
                 Ok(true)
             }
         }
@@ -169,7 +162,7 @@ impl Session {
         // The plan clears the usage, so it is read first.
         let judged = self.last_true_tokens();
         let event = SessionEvent::new(kind, PlanReason::Nothing).with_note(draft.note());
-        let done = self.carry_out_silently(plan, event)?;
+        let done = self.carry_out(plan, event)?;
         // Only compactions are judged.
         if done && !draft.drops() {
             self.calls.tokens_before_compaction = judged;
@@ -177,12 +170,12 @@ impl Session {
         Ok(done)
     }
 
-    /// Replaces media by texts that name their refs.
+    /// The plan that replaces media by texts that name their refs.
     fn show_as_text(
-        &mut self,
+        &self,
         places: Vec<MediaPlace>,
         reason: &PlanReason,
-    ) -> Result<bool, SessionError> {
+    ) -> Result<Plan, SessionError> {
         let (mut edits, mut refs) = (Vec::new(), Vec::new());
         for (at, place) in places.into_iter().enumerate() {
             let stored = match place.to_store() {
@@ -199,24 +192,7 @@ impl Session {
         }
         let mut plan = Plan::new(reason.clone(), edits);
         plan.refs.extend(refs);
-        self.carry_out_silently(
-            plan,
-            SessionEvent::new(SessionEventKind::Trimmed, reason.clone()),
-        )
-    }
-
-    /// Executes a plan and reports it; a plan that would not help is reported too.
-    pub(super) fn carry_out(
-        &mut self,
-        plan: Plan,
-        event: SessionEvent,
-    ) -> Result<bool, SessionError> {
-        let reason = plan.reason.clone();
-        let done = self.carry_out_silently(plan, event.clone())?;
-        if !done {
-            self.report_no_op(SessionEvent { reason, ..event })?;
-        }
-        Ok(done)
+        Ok(plan)
     }
 
     /// Reports that nothing was done.
@@ -234,7 +210,7 @@ impl Session {
     }
 
     /// Executes a plan and reports it; a plan that would not help is not reported.
-    pub(super) fn carry_out_silently(
+    pub(super) fn carry_out(
         &mut self,
         plan: Plan,
         event: SessionEvent,
@@ -300,14 +276,6 @@ impl Session {
         let window = self.projection.window()?;
         let tokens = self.setup.calibration.tokens(&window.measures().total());
         Ok((tokens, window.messages().len()))
-    }
-}
-
-fn rates(prices: &Prices) -> TokenRates {
-    TokenRates {
-        read: thousandths(prices.read_ratio()),
-        write: thousandths(prices.write_ratio()),
-        ..TokenRates::default()
     }
 }
 

@@ -42,11 +42,11 @@ impl Session {
                 {
                     return Ok(Some(self.pending(PendingWork::ToolSummaries(archived))));
                 }
-                step => self.take_step(step, &PlanReason::OutputsOverBudget)?,
+                step => self.take_step(Some(step), &PlanReason::OutputsOverBudget)?,
             };
             // Otherwise each further call would examine the same outputs again.
-            if let Some(position) = archived_before.filter(|_| !done) {
-                self.calls.archive_from = position;
+            if !done {
+                self.calls.archive_from = archived_before.unwrap_or(self.calls.archive_from);
             }
         }
         // Only compaction is suspended. Ageing above costs no model call.
@@ -76,7 +76,7 @@ impl Session {
             instructions: wishes.into_iter().map(str::to_owned).collect(),
             keep_turns: request.keep_turns,
             already_compacted: request.already_compacted,
-            ..CompactionRequest::default()
+            ..CompactionRequest::new(PlanReason::ByHand)
         };
         let pending = self.draft(&asked)?;
         if pending.is_none() {
@@ -133,9 +133,11 @@ impl Session {
                 let before = PlanStep::ToolSummaries(archived.clone()).archived_before();
                 let helps = self.would_help(&plan)?;
                 let plan = if helps { plan } else { archived.plan };
-                let done = self.carry_out(plan, event)?;
-                if let Some(position) = before.filter(|_| !done) {
-                    self.calls.archive_from = position;
+                let reason = plan.reason.clone();
+                let done = self.carry_out(plan, event.clone())?;
+                if !done {
+                    self.report_no_op(SessionEvent { reason, ..event })?;
+                    self.calls.archive_from = before.unwrap_or(self.calls.archive_from);
                 }
                 Ok(done)
             }
@@ -190,7 +192,7 @@ impl Session {
         let judged = self.last_true_tokens();
         let asked_in_vain = !event.by_model && !answers.is_empty() && !draft.is_forced();
         let may_be_done = !asked_in_vain || may_replace;
-        let done = may_be_done && self.carry_out_silently(finished.plan, event.clone())?;
+        let done = may_be_done && self.carry_out(finished.plan, event.clone())?;
         if !done {
             let why = || "it would save next to nothing".to_owned();
             event.note.get_or_insert_with(why);
@@ -365,13 +367,12 @@ impl Session {
 
 /// The worst ending of the answers: one that was cut off spoils everything built on it.
 fn ending(answers: &[SummariserAnswer]) -> SummaryEnding {
-    let endings = answers.iter().filter_map(|answer| match answer {
-        SummariserAnswer::Text { ending, .. } => Some(*ending),
+    let bad = answers.iter().find_map(|answer| match answer {
+        SummariserAnswer::Text { ending, .. } => {
+            Some(*ending).filter(|ending| *ending != SummaryEnding::Whole)
+        }
         SummariserAnswer::Failed(_) => None,
     });
-    let bad = endings
-        .into_iter()
-        .find(|ending| *ending != SummaryEnding::Whole);
     bad.unwrap_or(SummaryEnding::Whole)
 }
 

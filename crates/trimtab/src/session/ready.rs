@@ -143,13 +143,13 @@ impl Session {
             {
                 return Ok(RecoveryOutcome::Summarise(self.ask_for_summary(*draft)?));
             }
-            if self.take_if_any(step, &reason)? {
+            if self.take_step(step, &reason)? {
                 return Ok(RecoveryOutcome::Retry);
             }
         }
         let step =
             self.decide(|conversation| decide::shorten_sent(conversation, excess, &reason))?;
-        Ok(if self.take_if_any(step, &reason)? {
+        Ok(if self.take_step(step, &reason)? {
             RecoveryOutcome::Retry
         } else {
             RecoveryOutcome::GiveUp
@@ -161,7 +161,7 @@ impl Session {
         let reason = PlanReason::Fit;
         for first in [decide::shed_media, decide::drop_by_own_estimate] {
             let step = self.decide(first)?;
-            self.take_if_any(step, &reason)?;
+            self.take_step(step, &reason)?;
         }
         let rungs = decide::rungs_before_call(&self.setup.policy);
         if self.climb(&rungs, MOST_STEPS)? {
@@ -171,7 +171,7 @@ impl Session {
             let excess = conversation.removable_excess()?;
             decide::shorten_sent(conversation, excess, &reason)
         })?;
-        if self.take_if_any(step, &reason)? && self.fits()? {
+        if self.take_step(step, &reason)? && self.fits()? {
             return Ok(());
         }
         Err(self.does_not_fit()?)

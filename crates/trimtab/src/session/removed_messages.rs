@@ -50,7 +50,7 @@ impl Session {
         let call = format!("compaction-{}", self.projection.log().len());
         let put = Put::new(&call, messages.as_str()).media_type(ROUNDS);
         let stored = self.store.put(&self.id, put.text(&text))?;
-        draft.stored_at(self.as_shown_ref(stored));
+        draft.stored = Some(self.as_shown_ref(stored));
         Ok(())
     }
 

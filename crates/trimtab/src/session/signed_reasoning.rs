@@ -139,6 +139,7 @@ impl Session {
         strip.map_or(Ok(()), |strip| self.strip(strip, reason))
     }
 
+    /// Executes this edit, and reports it if there was any reasoning.
     fn strip(&mut self, strip: Edit, reason: PlanReason) -> Result<(), SessionError> {
         let mut plan = Plan::new(reason, vec![strip]);
         plan.at = self.projection.log().len();
@@ -148,22 +149,17 @@ impl Session {
         self.write(&JournalEntry::Plan(plan.clone()))?;
         self.projection.carry_out(plan.clone());
         plan.tokens_after = self.slot_tokens();
-        self.report_stripped(&plan);
-        Ok(())
-    }
-
-    /// Reports a plan that removed reasoning, if there was any.
-    fn report_stripped(&mut self, plan: &Plan) {
         if plan.tokens_after == plan.tokens_before {
-            return;
+            return Ok(());
         }
         let messages = self.projection.slots().len();
         let event = SessionEvent::new(SessionEventKind::Trimmed, PlanReason::Nothing);
-        let event = event.with_plan(plan, (messages, messages));
+        let event = event.with_plan(&plan, (messages, messages));
         // Why an answer is stripped on arrival is in the plan that came before it.
         let is_front = plan.reason == PlanReason::FrontChanged;
         let note = is_front.then(|| FRONT_NOTE.to_owned());
         self.events.push(event.with_note(note));
+        Ok(())
     }
 
     /// The estimated tokens of the window, without building it: a round may be incomplete.

@@ -3,37 +3,18 @@
 
 use std::sync::Arc;
 
-use trimtab::engine::policy::{PRESETS, Policy};
-use trimtab::session::{Limits, Moment, Session, Setup, SharedBeginning};
-use trimtab_model::{Call, Message};
-use trimtab_store::{MemoryStore, SessionId, Store};
+use trimtab::engine::policy::PRESETS;
+use trimtab::model::{Call, Message};
+use trimtab::session::{Moment, Session, SharedBeginning};
+use trimtab::store::{MemoryStore, SessionId, Store};
+
+use crate::common::{limits, messages, open_in, opened_again, run, setup};
 
 /// The calls of a conversation.
 const CALLS: usize = 40;
 
-fn setup(preset: &str) -> Setup {
-    Setup {
-        limits: Limits {
-            window: Some(16_000),
-            max_output: Some(500),
-            bytes: None,
-        },
-        ..Setup::new(Policy::preset(preset).unwrap())
-    }
-}
-
 fn open(store: &Arc<dyn Store>, preset: &str) -> Session {
-    Session::open(
-        Arc::clone(store),
-        SessionId::new("s").unwrap(),
-        setup(preset),
-    )
-    .unwrap()
-}
-
-/// The messages of the window.
-fn window(session: &mut Session) -> Vec<Arc<Message>> {
-    session.window().unwrap().messages().cloned().collect()
+    open_in(store, setup(preset, limits(16_000, 500)))
 }
 
 /// One call: a round that the client adds, and the decisions before it is sent.
@@ -41,9 +22,7 @@ fn call(session: &mut Session, number: usize) {
     let id = format!("c{number}");
     let line = |at: usize| format!("{number}/{at}: {}\n", "word ".repeat((at * number) % 11));
     let output: String = (0..20 + number * 53 % 300).map(line).collect();
-    let asks = Message::assistant("reading").with_call(Call::new(&id, "read", "{}"));
-    session.admit(asks).unwrap();
-    session.admit(Message::output(&id, output)).unwrap();
+    run(session, Call::new(&id, "read", "{}"), output);
     for moment in [Moment::AfterOutputs, Moment::BeforeCall] {
         session.check(moment).unwrap();
     }
@@ -65,7 +44,7 @@ fn session_that_catches_up_has_the_window_of_one_that_is_opened_again() {
             let session = &mut sessions[number * number % 3 % 2];
             session.catch_up().unwrap();
             let (mut again, name) = (open(&store, preset.name), preset.name);
-            assert_eq!(window(session), window(&mut again), "{name} {number}");
+            assert_eq!(messages(session), messages(&mut again), "{name} {number}");
             assert_eq!(session.positions(), again.positions(), "{name} {number}");
             call(session, number);
         }
@@ -75,11 +54,10 @@ fn session_that_catches_up_has_the_window_of_one_that_is_opened_again() {
 /// Fails if a session differs from what is in its store.
 #[track_caller]
 fn assert_as_stored(session: &mut Session, preset: &str) {
-    let (store, id) = (Arc::clone(session.store()), session.id().clone());
-    let mut stored = Session::open(store, id, setup(preset)).unwrap();
+    let mut stored = opened_again(session);
     let name = format!("{preset} {}", stored.id());
     assert_eq!(session.positions(), stored.positions(), "{name}");
-    assert_eq!(window(session), window(&mut stored), "{name}");
+    assert_eq!(messages(session), messages(&mut stored), "{name}");
     let measures = |session: &Session| {
         let length = session.projection().log().len();
         let measures = (0..length).map(|at| session.projection().measure(at).copied());
@@ -101,7 +79,7 @@ fn fork_is_the_session_that_is_opened_from_its_copy() {
             for (messages, goes_on) in (1..=all).step_by(7).zip([false, true].into_iter().cycle()) {
                 let id = SessionId::new(format!("{way}-{messages}")).unwrap();
                 let beginning = SharedBeginning { messages, goes_on };
-                let forked = origin.fork(Arc::clone(&store), id, setup(preset.name), beginning);
+                let forked = origin.fork(Arc::clone(&store), id, origin.setup().clone(), beginning);
                 let mut fork = forked.unwrap();
                 assert_as_stored(&mut fork, preset.name);
                 let further = SharedBeginning {

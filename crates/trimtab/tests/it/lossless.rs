@@ -1,5 +1,6 @@
 //! The promise *Lossless*: what a window leaves out is had back by its ref, byte for byte.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -7,8 +8,8 @@ use trimtab::engine::policy::Policy;
 use trimtab::engine::view::trim::OutputBudget;
 use trimtab::engine::view::{HeadLinesCut, LimitsCut, MiddleCut, PrefixCut, Shape, StructureCut};
 use trimtab::model::{Call, Message, Output};
-use trimtab::session::{Moment, Session, Setup};
-use trimtab::store::{FolderStore, MemoryStore, SessionId, Store};
+use trimtab::session::{Limits, Moment, Session, Setup};
+use trimtab::store::{FolderStore, MemoryStore, OutputForm, SessionId, Store};
 use trimtab_testkit::{cases, history::hostile_text};
 
 fn shape() -> impl Strategy<Value = Shape> {
@@ -116,5 +117,88 @@ proptest! {
         }
         let mut again = open(&store, &id, shape);
         prop_assert_eq!(shown(&mut again), before);
+    }
+}
+
+/// The words of a text that look like refs.
+pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric());
+    words.filter(|word| word.len() == 16)
+}
+
+/// What is stored under a ref; none if the word is not a ref.
+pub(crate) fn stored(store: &dyn Store, session: &SessionId, id: &str) -> Option<String> {
+    let stored = store.open(session, id, OutputForm::Text).ok()?;
+    Some(String::from_utf8(stored.bytes().unwrap()).unwrap())
+}
+
+/// The text of a window, and everything behind its refs and behind the refs in that.
+pub(crate) fn in_reach(store: &dyn Store, session: &SessionId, window: String) -> String {
+    let mut next: Vec<String> = words(&window).map(str::to_owned).collect();
+    let mut read = window;
+    let mut known = HashSet::new();
+    while let Some(id) = next.pop() {
+        if known.insert(id.clone())
+            && let Some(text) = stored(store, session, &id)
+        {
+            next.extend(words(&text).map(str::to_owned));
+            read.push_str(&text);
+        }
+    }
+    read
+}
+
+/// An output of this many lines of one of five kinds.
+fn printed(lines: usize, kind: usize, seed: usize) -> String {
+    let line = |n: usize| match kind {
+        0 => format!("src/module_{seed}/file_{n}.rs:{n}: let value_{n} = state.next_token();\n"),
+        1 => format!("[{n}] step {n} of build {seed} finished without a word\n"),
+        2 => format!("{{\"id\": {n}, \"name\": \"entry-{seed}-{n}\", \"ok\": true}}\n"),
+        3 => format!("\u{6f22}\u{5b57} {n} \u{e9}t\u{e9} {seed}\n"),
+        _ => "the same line again and again\n".to_owned(),
+    };
+    (0..lines).map(line).collect()
+}
+
+proptest! {
+    #![proptest_config(cases(60))]
+
+    #[test]
+    fn output_that_is_not_whole_is_behind_a_ref_of_the_window(
+        rounds in prop::collection::vec(
+            (prop::collection::vec((0..300usize, 0..5usize), 1..4), 0..6usize),
+            1..40,
+        ),
+        window in prop::sample::select(vec![4_000, 8_000, 20_000, 40_000]),
+    ) {
+        let mut setup = Setup::new(Policy::preset("steady").unwrap());
+        setup.limits = Limits { window: Some(window), max_output: Some(1), bytes: None };
+        let (store, id) = (Arc::new(MemoryStore::new()), SessionId::new("s").unwrap());
+        let mut session = Session::open(store.clone(), id.clone(), setup).unwrap();
+        session.admit(Message::user("begin")).unwrap();
+        for (number, (outputs, said)) in rounds.into_iter().enumerate() {
+            let calls = (0..outputs.len()).map(|call| format!("c{number}_{call}"));
+            let asks = calls.clone().fold(Message::assistant("step"), |asks, call| {
+                asks.with_call(Call::new(call, "read", format!("{{\"path\":\"file_{}\"}}", number % 7)))
+            });
+            session.admit(asks).unwrap();
+            for (call, (lines, kind)) in calls.zip(outputs) {
+                session.admit(Message::output(call, printed(lines, kind, number % 5))).unwrap();
+            }
+            if said == 0 {
+                session.admit(Message::assistant("done")).unwrap();
+                session.admit(Message::user(format!("now the next thing, number {number}"))).unwrap();
+            }
+            session.check(Moment::BeforeCall).unwrap();
+            session.ready().unwrap();
+        }
+        let window = session.window().unwrap().messages().map(|message| {
+            let outputs = message.outputs().map(Output::text);
+            outputs.fold(message.text().into_owned(), |text, output| text + &output)
+        });
+        let reached = in_reach(&*store, &id, window.collect::<Vec<_>>().join("\n"));
+        for whole in session.projection().log().messages().iter().flat_map(|said| said.outputs()) {
+            prop_assert!(reached.contains(&*whole.text()), "{} is out of reach", whole.call_id);
+        }
     }
 }

@@ -12,6 +12,7 @@
 mod all_settings;
 mod bounded_work;
 mod catch_up;
+mod common;
 mod designs;
 mod docs;
 mod growth;

@@ -4,17 +4,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use trimtab::engine::decide::summary::answer::SummaryEnding;
-use trimtab::engine::policy::{PRESETS, Policy};
+use trimtab::engine::policy::PRESETS;
 use trimtab::engine::verify::verify;
 use trimtab::model::estimate::Measure;
-use trimtab::model::{Call, Dialect, Message, Role, Usage};
+use trimtab::model::{Call, Dialect, Message, Role};
 use trimtab::session::{
     Limits, ManualCompaction, Moment, PendingSummary, Session, SessionEventKind, Setup,
     SummariserAnswer,
 };
-use trimtab::store::{MemoryStore, SessionId, Store};
+use trimtab::store::{MemoryStore, Store};
 use trimtab_testkit::{cases, history::any_history};
+
+use crate::common::{
+    any_dialect, any_managed, limits, messages, open, open_in, run, setup, summary, usage,
+};
 
 /// What the summariser does.
 #[derive(Clone, Copy, Debug)]
@@ -36,22 +39,14 @@ fn summariser() -> impl Strategy<Value = Summariser> {
     ]
 }
 
-fn text(text: impl Into<String>) -> SummariserAnswer {
-    SummariserAnswer::Text {
-        text: text.into(),
-        ending: SummaryEnding::Whole,
-        usage: None,
-    }
-}
-
 fn answer(mut pending: PendingSummary, summariser: Summariser) -> PendingSummary {
     while let Some(request) = pending.request() {
         let answered = match summariser {
             Summariser::None => break,
             Summariser::Fails => SummariserAnswer::Failed("no such model".to_owned()),
-            Summariser::SaysNothing => text(""),
-            Summariser::SaysTooMuch => text("words ".repeat(100_000)),
-            Summariser::Summarises => text(format!(
+            Summariser::SaysNothing => summary(""),
+            Summariser::SaysTooMuch => summary("words ".repeat(100_000)),
+            Summariser::Summarises => summary(format!(
                 "<summary>{} messages</summary>",
                 request.messages.len()
             )),
@@ -64,25 +59,8 @@ fn answer(mut pending: PendingSummary, summariser: Summariser) -> PendingSummary
 const WINDOW: u64 = 6_000;
 
 fn session(store: &Arc<dyn Store>, preset: &str, dialect: Dialect) -> Session {
-    let setup = Setup {
-        dialect,
-        limits: Limits {
-            window: Some(WINDOW),
-            max_output: Some(500),
-            bytes: None,
-        },
-        ..Setup::new(Policy::preset(preset).unwrap())
-    };
-    Session::open(Arc::clone(store), SessionId::new("s").unwrap(), setup).unwrap()
-}
-
-fn preset() -> impl Strategy<Value = &'static str> {
-    let managed = PRESETS.iter().filter(|preset| preset.fit());
-    prop::sample::select(managed.map(|preset| preset.name).collect::<Vec<_>>())
-}
-
-fn dialect() -> impl Strategy<Value = Dialect> {
-    prop::sample::select(vec![Dialect::Chat, Dialect::Messages, Dialect::Responses])
+    let setup = setup(preset, limits(WINDOW, 500));
+    open_in(store, Setup { dialect, ..setup })
 }
 
 /// A history with a number of rounds whose outputs are large enough to matter.
@@ -124,20 +102,14 @@ fn drive(
             match session.ready() {
                 Ok(ready) => {
                     let dialect = session.setup().dialect;
-                    let window = session.window().unwrap();
-                    let messages: Vec<&Message> = window.messages().map(|m| &**m).collect();
-                    prop_assert!(verify(&messages, dialect).is_empty());
+                    prop_assert!(verify(&messages(session), dialect).is_empty());
                     let answer = ready.max_output.unwrap_or(0);
                     prop_assert!(ready.tokens + answer <= WINDOW, "{ready:?}");
                 }
                 Err(error) => prop_assert!(false, "{error}"),
             }
             let prompt = tokens(session);
-            let usage = Usage {
-                input: prompt,
-                ..Usage::default()
-            };
-            session.record(&usage).unwrap();
+            session.record(&usage(prompt)).unwrap();
         }
         session.admit(message.clone()).unwrap();
         match message.role {
@@ -205,27 +177,23 @@ proptest! {
     #[test]
     fn outputs_are_never_shown_longer_than_they_came(
         preset in prop::sample::select(PRESETS.iter().map(|preset| preset.name).collect::<Vec<_>>()),
-        dialect in dialect(),
+        dialect in any_dialect(),
         window in prop::sample::select(vec![None, Some(6_000), Some(40_000), Some(400_000)]),
         outputs in prop::collection::vec(border_output(), 1..16),
         by in summariser(),
     ) {
-        let mut setup = Setup { dialect, ..Setup::new(Policy::preset(preset).unwrap()) };
-        setup.limits.window = window;
-        let (store, id) = (Arc::new(MemoryStore::new()), SessionId::new("s").unwrap());
-        let mut session = Session::open(store, id, setup).unwrap();
+        let limits = Limits { window, ..Limits::default() };
+        let mut session = open(Setup { dialect, ..setup(preset, limits) });
         session.admit(Message::user("begin the work")).unwrap();
         let mut came = BTreeMap::new();
         for (at, output) in outputs.into_iter().enumerate() {
             // A window that cannot be made to fit is shown as small as it is.
             let _ = session.ready();
             shows_nothing_longer(&mut session, &came)?;
-            let usage = Usage { input: 45_000, ..Usage::default() };
-            session.record(&usage).unwrap();
+            session.record(&usage(45_000)).unwrap();
             let id = format!("call_{at}");
-            session.admit(Message::assistant("").with_call(Call::new(&id, "read", "{}"))).unwrap();
             came.insert(id.clone(), output.clone());
-            session.admit(Message::output(&id, output)).unwrap();
+            run(&mut session, Call::new(&id, "read", "{}"), output);
             for moment in [Moment::AfterAnswer, Moment::AfterOutputs, Moment::BeforeCall] {
                 // Under `refs`, nothing can be decided without a window.
                 if let Some(pending) = session.check(moment).unwrap_or_default() {
@@ -242,8 +210,8 @@ proptest! {
 
     #[test]
     fn every_window_is_valid_and_fits(
-        preset in preset(),
-        dialect in dialect(),
+        preset in any_managed(),
+        dialect in any_dialect(),
         log in long_history(),
         by in summariser(),
     ) {
@@ -256,8 +224,8 @@ proptest! {
 
     #[test]
     fn a_second_compaction_right_after_the_first_changes_nothing(
-        preset in preset(),
-        dialect in dialect(),
+        preset in any_managed(),
+        dialect in any_dialect(),
         log in long_history(),
         by in summariser(),
     ) {
@@ -280,8 +248,8 @@ proptest! {
 
     #[test]
     fn removed_text_returns_by_undo_and_by_ref(
-        preset in preset(),
-        dialect in dialect(),
+        preset in any_managed(),
+        dialect in any_dialect(),
         log in long_history(),
         by in summariser(),
     ) {

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use trimtab::engine::decide::summary::answer::SummaryEnding;
 use trimtab::engine::plan::{Edit, Plan, PlanReason};
-use trimtab::engine::policy::{PRESETS, Policy, SummaryRequestForm};
+use trimtab::engine::policy::{Policy, SummaryRequestForm};
 use trimtab::engine::view::policy::ViewPolicy;
 use trimtab::engine::view::{HeadLinesCut, Shape};
-use trimtab::model::{Call, Dialect, Message, estimate::Measure};
-use trimtab::session::{Limits, ManualCompaction, Session, SessionError, Setup, SummariserAnswer};
-use trimtab::store::{MemoryStore, SessionId, Store};
+use trimtab::model::{Call, Message, estimate::Measure};
+use trimtab::session::{Limits, ManualCompaction, Session, SessionError, Setup};
+use trimtab::store::{MemoryStore, Store};
 use trimtab_testkit::{cases, history::any_history};
+
+use crate::common::{self, limits, managed, open_in, run, setup, setup_of, summary, texts};
 
 fn views() -> ViewPolicy {
     let shape = Shape::HeadLines(HeadLinesCut {
@@ -24,16 +25,16 @@ fn views() -> ViewPolicy {
     }
 }
 
-fn open<S: Store + 'static>(store: &Arc<S>) -> Session {
-    let setup = Setup {
-        dialect: Dialect::Messages,
-        ..Setup::new(Policy {
-            views: views(),
-            ..Policy::default()
-        })
+fn new_store() -> Arc<dyn Store> {
+    Arc::new(MemoryStore::new())
+}
+
+fn open(store: &Arc<dyn Store>) -> Session {
+    let policy = Policy {
+        views: views(),
+        ..Policy::default()
     };
-    let store: Arc<dyn Store> = Arc::clone(store) as _;
-    Session::open(store, SessionId::new("s").unwrap(), setup).unwrap()
+    open_in(store, setup_of(policy, Limits::default()))
 }
 
 /// What is done to a session.
@@ -82,7 +83,7 @@ proptest! {
 
     #[test]
     fn a_session_opened_again_gives_the_same_window(steps in steps()) {
-        let store = Arc::new(MemoryStore::new());
+        let store = new_store();
         let mut session = open(&store);
         for step in steps {
             take(&mut session, step);
@@ -96,7 +97,7 @@ proptest! {
 
 #[test]
 fn two_writers_cannot_corrupt_a_session() {
-    let store = Arc::new(MemoryStore::new());
+    let store = new_store();
     let (mut one, mut other) = (open(&store), open(&store));
     one.admit(Message::user("first")).unwrap();
     let conflict = other.admit(Message::user("also first")).unwrap_err();
@@ -108,46 +109,14 @@ fn two_writers_cannot_corrupt_a_session() {
 
     let mut again = open(&store);
     again.admit(Message::user("second")).unwrap();
-    let texts: Vec<_> = again
-        .window()
-        .unwrap()
-        .messages()
-        .map(|m| m.text().into_owned())
-        .collect();
-    assert_eq!(texts, ["first", "second"]);
-}
-
-#[test]
-fn undo_gives_the_window_of_before_and_survives() {
-    let store = Arc::new(MemoryStore::new());
-    let mut session = open(&store);
-    session
-        .admit(Message::user("a long question ".repeat(20)))
-        .unwrap();
-    session.admit(Message::user("a short one")).unwrap();
-    let before = session.window().unwrap().clone();
-    let hide = Plan::new(PlanReason::ByHand, vec![Edit::Hide { from: 0, to: 1 }]);
-    assert!(session.shrink(hide, Measure::tokens).unwrap().is_some());
-    assert_eq!(session.window().unwrap().messages().len(), 1);
-    assert!(session.undo().unwrap());
-    assert!(!session.undo().unwrap());
-    assert_eq!(session.window().unwrap(), &before);
-    assert_eq!(open(&store).window().unwrap(), &before);
+    assert_eq!(texts(&mut again), ["first", "second"]);
 }
 
 #[test]
 fn a_store_without_files_keeps_the_largest_outputs_behind_their_refs() {
-    let store = Arc::new(MemoryStore::new());
-    let id = SessionId::new("s").unwrap();
-    let setup = Setup::new(Policy::preset("archive").unwrap());
-    let mut session = Session::open(Arc::clone(&store) as _, id.clone(), setup).unwrap();
-    session.admit(Message::user("go")).unwrap();
-    let call = Call::new("c", "read", "{}");
-    session
-        .admit(Message::assistant("").with_call(call))
-        .unwrap();
+    let mut session = common::open(setup("archive", Limits::default()));
     let whole = "a line of a very long output\n".repeat(10_000);
-    session.admit(Message::output("c", &whole)).unwrap();
+    run(&mut session, Call::new("c", "read", "{}"), &whole);
 
     let window = session.window().unwrap();
     let shown = window.messages().last().unwrap().outputs().next().unwrap();
@@ -163,12 +132,11 @@ fn a_store_without_files_keeps_the_largest_outputs_behind_their_refs() {
             stored.id()
         )
     );
-    assert_eq!(store.get(&id, stored.id()).unwrap(), whole.as_bytes());
+    let had_back = session.store().get(session.id(), stored.id()).unwrap();
+    assert_eq!(had_back, whole.as_bytes());
     let warnings = session.events();
-    let notes: Vec<_> = warnings
-        .iter()
-        .filter_map(|event| event.note.as_deref())
-        .collect();
+    let notes = warnings.iter().filter_map(|event| event.note.as_deref());
+    let notes: Vec<_> = notes.collect();
     assert_eq!(notes.len(), 1, "{notes:?}");
     assert!(
         notes[0].starts_with("an output could not be written to a file: "),
@@ -189,21 +157,18 @@ fn summary_requests(preset: &str, limits: Limits, tools: Measure) -> Vec<u64> {
         tools,
         ..Setup::new(policy)
     };
-    let (store, id) = (MemoryStore::new(), SessionId::new("s").unwrap());
-    let mut session = Session::open(Arc::new(store), id, setup).unwrap();
+    let mut session = common::open(setup);
     for round in 0..20 {
-        let call = Call::new(format!("c{round}"), "measure", "{}");
         let figures = (0..900).map(|n| (n * 7_919 + round).to_string());
         let figures = figures.collect::<Vec<_>>().join(" ");
-        let messages = [
-            Message::user(format!("measure {round}")),
-            Message::assistant("").with_call(call),
-            Message::output(format!("c{round}"), figures),
-            Message::assistant("measured"),
-        ];
-        for message in messages {
-            session.admit(message).unwrap();
-        }
+        let question = Message::user(format!("measure {round}"));
+        session.admit(question).unwrap();
+        run(
+            &mut session,
+            Call::new(format!("c{round}"), "measure", "{}"),
+            figures,
+        );
+        session.admit(Message::assistant("measured")).unwrap();
     }
     let mut counts = Vec::new();
     let Some(mut pending) = session.compact(&ManualCompaction::default()).unwrap() else {
@@ -212,11 +177,7 @@ fn summary_requests(preset: &str, limits: Limits, tools: Measure) -> Vec<u64> {
     while let Some(request) = pending.request() {
         let messages: Measure = request.messages.iter().map(Measure::of).sum();
         counts.push(messages.tokens() + beside + request.max_output);
-        pending.answer(SummariserAnswer::Text {
-            text: "<summary>Things were measured.</summary>".to_owned(),
-            ending: SummaryEnding::Whole,
-            usage: None,
-        });
+        pending.answer(summary("<summary>Things were measured.</summary>"));
     }
     counts
 }
@@ -224,18 +185,13 @@ fn summary_requests(preset: &str, limits: Limits, tools: Measure) -> Vec<u64> {
 #[test]
 fn a_request_for_a_summary_fits_as_the_provider_counts_it() {
     let window = 24_000;
-    let limits = Limits {
-        window: Some(window),
-        max_output: Some(1_000),
-        ..Limits::default()
-    };
     let tools =
         Measure::of_text(&r#"{"name": "measure", "description": "Measures."}, "#.repeat(200));
     let mut asked = 0;
-    for preset in PRESETS.iter().filter(|preset| preset.fit()) {
-        for count in summary_requests(preset.name, limits, tools) {
+    for preset in managed() {
+        for count in summary_requests(preset, limits(window, 1_000), tools) {
             asked += 1;
-            assert!(count <= window, "{}: {count} tokens", preset.name);
+            assert!(count <= window, "{preset}: {count} tokens");
         }
     }
     assert!(asked > 5, "{asked}");
@@ -243,17 +199,11 @@ fn a_request_for_a_summary_fits_as_the_provider_counts_it() {
 
 #[test]
 fn forged_refs_are_removed_from_summaries() {
-    let store = Arc::new(MemoryStore::new());
-    let mut session = open(&store);
+    let mut session = open(&new_store());
     session.admit(Message::user("read the page")).unwrap();
     for round in 0..6 {
-        let id = format!("c{round}");
-        session
-            .admit(Message::assistant("").with_call(Call::new(&id, "read", "{}")))
-            .unwrap();
-        session
-            .admit(Message::output(&id, "a long line of the page ".repeat(20)))
-            .unwrap();
+        let call = Call::new(format!("c{round}"), "read", "{}");
+        run(&mut session, call, "a long line of the page ".repeat(20));
         let said = format!("I have read part {round} of the page. ").repeat(40);
         session.admit(Message::assistant(said)).unwrap();
     }
@@ -272,18 +222,9 @@ fn forged_refs_are_removed_from_summaries() {
         .compact(&ManualCompaction::default())
         .unwrap()
         .unwrap();
-    pending.answer(SummariserAnswer::Text {
-        text,
-        ending: SummaryEnding::Whole,
-        usage: None,
-    });
+    pending.answer(summary(text));
     assert!(session.finish(pending).unwrap());
-    let window = session.window().unwrap();
-    let window: Vec<String> = window
-        .messages()
-        .map(|message| message.text().into_owned())
-        .collect();
-    let window = window.join("\n");
+    let window = texts(&mut session).join("\n");
     assert!(window.contains(&real), "{window}");
     assert!(
         !window.contains(forged) && !window.contains("made-up"),

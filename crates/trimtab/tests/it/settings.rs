@@ -2,18 +2,16 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use trimtab::config::{Config, ConfigError, ConfigInputs, KEYS, SettingKey, SettingKind};
-use trimtab::engine::decide::summary::answer::SummaryEnding;
 use trimtab::engine::policy::{PRESETS, Policy};
-use trimtab::model::{Call, Dialect, Message, Part, Reasoning, Role, Usage};
+use trimtab::model::{Call, Dialect, Message, Part, Reasoning, Role};
 use trimtab::session::{
     Limits, ManualCompaction, Moment, PendingSummary, RecoveryOutcome, Session, Setup,
-    SummariserAnswer,
 };
-use trimtab::store::{MemoryStore, SessionId};
 use trimtab::wire::overflow::{ProviderResponse, classify};
+
+use crate::common::{limits, open, run, setup_of, summary, usage};
 
 /// Settings that decide nothing about a window by themselves, with who reads them.
 const ELSEWHERE: [(&str, &str); 10] = [
@@ -113,10 +111,8 @@ fn transcript(policy: &Policy, scenario: &Scenario) -> String {
         retrieval: None,
         ..Setup::new(policy.clone())
     };
-    let id = SessionId::new("s").unwrap();
-    let session = Session::open(Arc::new(MemoryStore::new()), id, setup).unwrap();
-    let mut run = Run {
-        session,
+    let mut run = ScenarioRun {
+        session: open(setup),
         scenario: *scenario,
         told: String::new(),
     };
@@ -124,13 +120,13 @@ fn transcript(policy: &Policy, scenario: &Scenario) -> String {
     run.told
 }
 
-struct Run {
+struct ScenarioRun {
     session: Session,
     scenario: Scenario,
     told: String,
 }
 
-impl Run {
+impl ScenarioRun {
     fn go(&mut self) {
         let known = "[Previous conversation summary] they met before";
         for said in ["begin the work", known] {
@@ -223,11 +219,7 @@ impl Run {
         } else {
             tokens
         };
-        let usage = Usage {
-            input,
-            ..Usage::default()
-        };
-        self.session.record(&usage).unwrap();
+        self.session.record(&usage(input)).unwrap();
         self.tell_events();
     }
 
@@ -244,12 +236,8 @@ impl Run {
         let Some(mut pending) = pending else { return };
         while let Some(request) = pending.request() {
             let _ = writeln!(self.told, "asked {request:?}");
-            pending.answer(SummariserAnswer::Text {
-                text: "<retain>src/part_1/mod.rs</retain><summary>parts were read</summary>"
-                    .to_owned(),
-                ending: SummaryEnding::Whole,
-                usage: None,
-            });
+            let text = "<retain>src/part_1/mod.rs</retain><summary>parts were read</summary>";
+            pending.answer(summary(text));
         }
         self.session.finish(pending).unwrap();
         self.tell_events();
@@ -389,23 +377,10 @@ fn setting_without_effect_is_refused_with_the_reason() {
 /// What the window shows of an output of so many lines that `read_file` gave back.
 fn shown(setting: &str, value: &str) -> usize {
     let policy = load("steady", Some((setting, value))).unwrap();
-    let setup = Setup {
-        limits: Limits {
-            window: Some(100_000),
-            ..Limits::default()
-        },
-        ..Setup::new(policy)
-    };
-    let id = SessionId::new("s").unwrap();
-    let mut session = Session::open(Arc::new(MemoryStore::new()), id, setup).unwrap();
-    session.admit(Message::user("read it")).unwrap();
-    let call = Call::new("c", "read_file", "{}");
-    session
-        .admit(Message::assistant("").with_call(call))
-        .unwrap();
+    let mut session = open(setup_of(policy, limits(100_000, 1)));
     let line = |at: usize| format!("line {at} of the file\n");
     let text: String = (0..2_000).map(line).collect();
-    session.admit(Message::output("c", text)).unwrap();
+    run(&mut session, Call::new("c", "read_file", "{}"), text);
     let window = session.window().unwrap();
     let shown = window.messages().last().unwrap().outputs().next().unwrap();
     shown.text().len()

@@ -1,12 +1,11 @@
 //! The moments at which our own policy may change what was sent.
 
-use std::sync::Arc;
-
 use trimtab::engine::policy::Policy;
 use trimtab::model::{Call, Message};
-use trimtab::session::{Limits, Moment, Session, SessionEvent, Setup};
-use trimtab::store::{MemoryStore, SessionId};
+use trimtab::session::{Moment, Session, SessionEvent, Setup};
 use trimtab::wire::catalogue::Catalogue;
+
+use crate::common::{self, limits, ready, run, setup_of};
 
 const WINDOW: u64 = 40_000;
 /// So rich that no window of these tests is rewritten to save money.
@@ -14,44 +13,38 @@ const RICH: u64 = 40;
 
 /// A session on a model whose prices rise above 100,000 tokens.
 fn open(window: u64, economy: u64) -> Session {
-    let mut policy = Policy::preset("steady").unwrap();
-    policy.ageing.rewrite.economy = economy;
     let model = Catalogue::embedded()
         .find("claude-haiku-5-5")
         .unwrap()
         .model;
     assert_eq!(model.tiers[0].above, 100_000);
-    let setup = Setup {
-        limits: Limits {
-            window: Some(window),
-            max_output: Some(1),
-            ..Limits::default()
-        },
+    let mut policy = Policy::preset("steady").unwrap();
+    policy.ageing.rewrite.economy = economy;
+    let mut session = common::open(Setup {
         prices: model.prices,
         tiers: model.tiers,
-        ..Setup::new(policy)
-    };
-    let id = SessionId::new("switch").unwrap();
-    let mut session = Session::open(Arc::new(MemoryStore::new()), id, setup).unwrap();
+        ..setup_of(policy, limits(window, 1))
+    });
     session.admit(Message::user("read it all")).unwrap();
     session
+}
+
+/// One more round, and the size of its window.
+fn round(session: &mut Session, number: usize, tool: &str) -> u64 {
+    let arguments = format!("{{\"ref_id\": \"part{number}\"}}");
+    let line = |at: usize| format!("line {at} of part {number}: {}\n", at * 7919 % 1000);
+    let call = Call::new(format!("c{number}"), tool, arguments);
+    run(session, call, (0..60).map(line).collect::<String>());
+    ready(session).unwrap().tokens
 }
 
 /// Rounds until the window takes `tokens`, each of them checked.
 fn fill(session: &mut Session, tokens: u64) -> Vec<SessionEvent> {
     let mut events = Vec::new();
     for number in 0.. {
-        let id = format!("c{number}");
-        let arguments = format!("{{\"part\": {number}}}");
-        let call = Message::assistant("").with_call(Call::new(&id, "read", arguments));
-        session.admit(call).unwrap();
-        let line = |at: usize| format!("line {at} of part {number}: {}\n", at * 7919 % 1000);
-        let lines: String = (0..60).map(line).collect();
-        session.admit(Message::output(&id, lines)).unwrap();
-        session.check(Moment::BeforeCall).unwrap();
-        let ready = session.ready().unwrap();
+        let used = round(session, number, "read");
         events.extend(session.events());
-        if ready.tokens > tokens || !events.is_empty() {
+        if used > tokens || !events.is_empty() {
             return events;
         }
     }
@@ -69,8 +62,7 @@ fn a_cold_cache_is_a_switch_point_for_a_window_that_is_rather_full() {
         let mut session = open(WINDOW, RICH / 2);
         assert_eq!(whys(&fill(&mut session, tokens)), Vec::<String>::new());
         session.cache_is_cold();
-        session.check(Moment::BeforeCall).unwrap();
-        session.ready().unwrap();
+        ready(&mut session).unwrap();
         let events = session.events();
         assert_eq!(!events.is_empty(), rewritten, "{:?}", whys(&events));
         if rewritten {
@@ -117,20 +109,10 @@ fn old_text_that_was_read_too_often_is_a_switch_point_long_before_the_window_is_
 fn output_of_a_protected_tool_stays_whole_in_a_rewrite() {
     let mut policy = Policy::preset("steady").unwrap();
     policy.views.protected = vec!["pin".to_owned()];
-    let setup = Setup {
-        limits: Limits {
-            window: Some(400_000),
-            ..Limits::default()
-        },
-        ..Setup::new(policy)
-    };
-    let id = SessionId::new("protected").unwrap();
-    let mut session = Session::open(Arc::new(MemoryStore::new()), id, setup).unwrap();
+    let mut session = common::open(setup_of(policy, limits(400_000, 1)));
     session.admit(Message::user("read it all")).unwrap();
-    let call = Message::assistant("").with_call(Call::new("pin", "pin", "{}"));
-    session.admit(call).unwrap();
     let pinned = "a line that must not go\n".repeat(120);
-    session.admit(Message::output("pin", &pinned)).unwrap();
+    run(&mut session, Call::new("pin", "pin", "{}"), &pinned);
     let events = fill(&mut session, 120_000);
     assert!(whys(&events)[0].contains("read too often"), "{events:?}");
     let window = session.window().unwrap();
@@ -143,16 +125,8 @@ fn output_of_a_protected_tool_stays_whole_in_a_rewrite() {
 fn old_reads_of_stored_outputs_leave_the_window_in_a_rewrite() {
     let mut session = open(WINDOW, 4);
     for number in 0..120 {
-        let id = format!("c{number}");
         let tool = ["tool_output_cache", "read"][number % 2];
-        let arguments = format!("{{\"ref_id\": \"part{number}\"}}");
-        let call = Message::assistant("").with_call(Call::new(&id, tool, arguments));
-        session.admit(call).unwrap();
-        let line = |at: usize| format!("line {at} of part {number}: {}\n", at * 7919 % 1000);
-        let lines: String = (0..60).map(line).collect();
-        session.admit(Message::output(&id, lines)).unwrap();
-        session.check(Moment::BeforeCall).unwrap();
-        session.ready().unwrap();
+        round(&mut session, number, tool);
     }
     let window = session.window().unwrap();
     let calls = window.messages().flat_map(|message| message.calls());

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use trimtab::engine::policy::{PRESETS, Policy};
-use trimtab::model::{Call, Dialect, Message, MessageKind, Part, Role};
-use trimtab::session::{Limits, Moment, Session, Setup};
-use trimtab::store::{MemoryStore, SessionId};
+use trimtab::model::{Call, Message, MessageKind, Part, Role};
+use trimtab::session::Session;
 use trimtab_testkit::cases;
+
+use crate::common::{any_managed, limits, open, ready, setup};
 
 const WINDOW: u64 = 5_000;
 
@@ -29,25 +29,6 @@ fn round() -> impl Strategy<Value = NotedRound> {
             user,
         }
     })
-}
-
-fn preset() -> impl Strategy<Value = &'static str> {
-    let managed = PRESETS.iter().filter(|preset| preset.fit());
-    prop::sample::select(managed.map(|preset| preset.name).collect::<Vec<_>>())
-}
-
-fn open(preset: &str) -> Session {
-    let setup = Setup {
-        dialect: Dialect::Messages,
-        limits: Limits {
-            window: Some(WINDOW),
-            max_output: Some(300),
-            bytes: None,
-        },
-        ..Setup::new(Policy::preset(preset).unwrap())
-    };
-    let (store, id) = (Arc::new(MemoryStore::new()), SessionId::new("s").unwrap());
-    Session::open(store, id, setup).unwrap()
 }
 
 /// The messages of a round, as a client sends them with its next request.
@@ -71,10 +52,7 @@ fn messages(number: usize, round: NotedRound) -> Vec<Message> {
 
 /// The window of the next call.
 fn window(session: &mut Session) -> Vec<Arc<Message>> {
-    if let Some(pending) = session.check(Moment::BeforeCall).unwrap() {
-        session.finish(pending).unwrap();
-    }
-    session.ready().unwrap();
+    ready(session).unwrap();
     let window = session.window().unwrap();
     // A summary in the system's name goes into the field for the system prompt.
     let is_prompt = |message: &&Arc<Message>| message.meta.kind == Some(MessageKind::Summary);
@@ -102,10 +80,10 @@ proptest! {
 
     #[test]
     fn system_messages_are_accepted_complete_and_in_order(
-        preset in preset(),
+        preset in any_managed(),
         rounds in prop::collection::vec(round(), 1..30),
     ) {
-        let mut session = open(preset);
+        let mut session = open(setup(preset, limits(WINDOW, 300)));
         session.admit(Message::user("read all files")).unwrap();
         let mut notes = String::new();
         for (number, round) in rounds.into_iter().enumerate() {

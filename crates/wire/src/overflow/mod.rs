@@ -280,9 +280,7 @@ fn is_cut(usage: &Usage, window: u64, estimate: Option<u64>, text: &ErrorText) -
 /// Parses usage in any dialect.
 fn usage_of(usage: &Value) -> Usage {
     // The field names identify the dialect of the usage.
-    if usage.get("promptTokenCount").is_some() {
-        Usage::from_gemini(usage)
-    } else if usage.get("prompt_tokens").is_some() {
+    if usage.get("prompt_tokens").is_some() {
         Usage::from_chat(usage)
     } else if usage.get("input_tokens_details").is_some() {
         Usage::from_responses(usage)

@@ -137,7 +137,6 @@ fn usage_over_the_window_is_a_silent_overflow_in_every_dialect() {
         r#"{"usage": {"prompt_tokens": 1500, "completion_tokens": 1}}"#,
         r#"{"usage": {"input_tokens": 500, "cache_read_input_tokens": 1000}}"#,
         r#"{"usage": {"input_tokens": 1500, "input_tokens_details": {"cached_tokens": 1000}}}"#,
-        r#"{"usageMetadata": {"promptTokenCount": 1500}}"#,
         r#"{"prompt_eval_count": 1500, "done": true}"#,
     ] {
         let response = ProviderResponse::new(200, usage.as_bytes());

@@ -149,28 +149,21 @@ pub fn incoming_view(
     if incoming.is_for_program || views.protects(incoming.tool) {
         return None;
     }
-    // The first ref in a window also adds the retrieval tools. They may cost more than the
-    // cut saves.
-    let pays = |shown: &str| {
-        let shown = call.weigh(&Measure::of_text(shown));
-        shown.saturating_add(call.first_ref) < whole
-    };
-    let shown = cut_to_shape(views, incoming, room, call, &pays)?;
+    let shown = cut_to_shape(views, incoming, whole, room, call)?;
     shown_as(incoming.output, shown)
 }
 
-/// Cuts an output to its shape; none if that shortens nothing.
+/// Cuts an output of `whole` tokens to its shape; none if that saves nothing.
 fn cut_to_shape(
     views: &CompiledViews,
     incoming: &IncomingOutput<'_>,
+    whole: u64,
     room: &OutputRoom,
     call: &CallConditions<'_>,
-    pays: &dyn Fn(&str) -> bool,
 ) -> Option<String> {
     let text = all_text(incoming.output)?;
     let text: &str = &text;
-    let whole = incoming.measure?;
-    let given = ViewContext {
+    let mut given = ViewContext {
         stored: incoming.output.stored.as_ref(),
         spill: incoming.spill,
         can_retrieve: call.can_retrieve,
@@ -178,9 +171,7 @@ fn cut_to_shape(
     };
     let shape = match views.shape(incoming.tool) {
         Shape::Structure(shape) if shape.room_percent > 0 => *shape,
-        shape => {
-            return shortened(view(text, shape, &given));
-        }
+        shape => return shortened(view(text, shape, &given)),
     };
     let mut cap = room.cap(&shape);
     if incoming.observed {
@@ -191,7 +182,7 @@ fn cut_to_shape(
     let measure = |shown: &str| {
         // The full text was measured at admission. It may be megabytes, so do not read it again.
         if std::ptr::eq(shown, text) {
-            return call.weigh(&whole);
+            return whole;
         }
         // The length alone may exceed the cap. Then the text need not be read.
         match call.weigh(&Measure::of_length(shown)) {
@@ -200,23 +191,20 @@ fn cut_to_shape(
         }
     };
     let window_is_known = call.window.is_some();
-    let given = if window_is_known {
-        ViewContext {
-            room: Some(cap),
-            measure: &measure,
-            ..given
-        }
+    if window_is_known {
+        given.room = Some(cap);
+        given.measure = &measure;
     } else {
-        ViewContext {
-            // In bytes, so that the view does not depend on what is learned about the model.
-            room: Some(cap.saturating_mul(BYTES_PER_TOKEN)),
-            ..given
-        }
-    };
+        // In bytes, so that the view does not depend on what is learned about the model.
+        given.room = Some(cap.saturating_mul(BYTES_PER_TOKEN));
+    }
+    // The first ref in a window also adds the retrieval tools. They may cost more than the cut
+    // saves.
+    let pays = |tokens: u64| tokens.saturating_add(call.first_ref) < whole;
     // A view never exceeds its cap. If even the cap pays, the view need not be measured again.
-    let cap_pays = cap.saturating_add(call.first_ref) < call.weigh(&whole);
+    let cap_pays = window_is_known && pays(cap);
     let cut = shortened(view(text, &Shape::Structure(shape), &given));
-    cut.filter(|cut| (window_is_known && cap_pays) || pays(cut))
+    cut.filter(|cut| cap_pays || pays(call.weigh(&Measure::of_text(cut))))
 }
 
 /// The text of a view that omits something. Views borrow the text if they omit nothing.

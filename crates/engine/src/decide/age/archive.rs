@@ -68,16 +68,14 @@ pub fn tool_summary(output: &Output, written: Option<&str>, can_retrieve: bool) 
     let status = if output.is_error { "error" } else { "ok" };
     let tool = tool_name(output);
     let written = written.map(str::trim).filter(|written| !written.is_empty());
-    let body = written.map_or_else(
-        || excerpt(output, tool, status),
-        |written| written.chars().take(SUMMARY_LIMIT).collect(),
-    );
     let id = &output.call_id;
-    let text =
-        format!("[Tool output summary]\nTool: {tool}\nCall ID: {id}\nStatus: {status}\n{body}");
-    let text = match written {
-        Some(_) => text,
-        None => fenced(&text),
+    let head = format!("[Tool output summary]\nTool: {tool}\nCall ID: {id}\nStatus: {status}\n");
+    let text = if let Some(written) = written {
+        head + &written.chars().take(SUMMARY_LIMIT).collect::<String>()
+    } else {
+        let shown = head_and_tail(said_by(&output.text()), EXCERPT_LIMIT);
+        let said = format!("Tool \"{tool}\" finished with status {status}. Output excerpt:");
+        fenced(&format!("{head}{said}\n{shown}"))
     };
     stands_for_outputs(text + &retrieval_line(output, can_retrieve))
 }
@@ -110,11 +108,6 @@ pub fn summary_request(output: &Output, max_output: u64) -> SummaryRequest {
         messages: vec![Message::user(asked)],
         max_output,
     }
-}
-
-fn excerpt(output: &Output, tool: &str, status: &str) -> String {
-    let shown = head_and_tail(said_by(&output.text()), EXCERPT_LIMIT);
-    format!("Tool \"{tool}\" finished with status {status}. Output excerpt:\n{shown}")
 }
 
 /// The message that represents all outputs archived in one compaction: a quoted line for each, and
@@ -178,20 +171,5 @@ mod tests {
         assert!(asked.contains("END") && asked.contains("Tool: unknown\nStatus: ok"));
         assert!(asked.chars().count() < SUMMARY_INPUT + 600);
         assert_eq!((request.messages.len(), request.max_output), (1, 400));
-    }
-
-    #[test]
-    fn summary_of_a_tool_is_clipped_or_replaced_by_an_excerpt() {
-        let output = Output {
-            tool: Some("bash".into()),
-            ..Output::new("c1", "line1\nline2")
-        };
-        let text = tool_summary(&output, None, false).text().into_owned();
-        let excerpt = "> Tool \"bash\" finished with status ok. Output excerpt:\n> line1\n> line2";
-        assert!(text.ends_with(excerpt), "{text}");
-        let long = tool_summary(&output, Some(&"w".repeat(2_000)), false)
-            .text()
-            .into_owned();
-        assert!(long.ends_with(&"w".repeat(1_200)) && !long.ends_with(&"w".repeat(1_201)));
     }
 }

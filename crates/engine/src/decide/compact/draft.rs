@@ -38,10 +38,11 @@ pub struct CompactionRequest {
     pub already_compacted: usize,
 }
 
-impl Default for CompactionRequest {
-    fn default() -> Self {
+impl CompactionRequest {
+    /// A compaction for this reason, without further wishes.
+    pub fn new(reason: PlanReason) -> Self {
         Self {
-            reason: PlanReason::ByHand,
+            reason,
             instructions: Vec::new(),
             keep_turns: None,
             excess: 0,
@@ -81,7 +82,8 @@ pub struct CompactionDraft {
     /// The length of the log then.
     pub(super) length: usize,
     window: Option<u64>,
-    pub(super) stored: Option<Ref>,
+    /// The ref of the replaced messages, once they are stored, so that the window can name it.
+    pub stored: Option<Ref>,
     /// True if the window should name the ref of the replaced messages.
     pub(super) can_retrieve: bool,
 }
@@ -245,11 +247,6 @@ impl CompactionDraft {
     fn tokens_in_request(&self, message: &Message, tokens: EstimateTokens<'_>) -> u64 {
         let ours = tokens(&Measure::of(message));
         ours.max(self.policy.estimate.message(message))
-    }
-
-    /// Sets the ref of the replaced messages, so that the window can name it.
-    pub fn stored_at(&mut self, stored: Ref) {
-        self.stored = Some(stored);
     }
 
     /// The limit of a summary, in tokens.

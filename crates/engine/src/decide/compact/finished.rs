@@ -52,10 +52,9 @@ impl CompactionDraft {
     /// usable answer.
     pub fn finish(&self, answer: Option<(&str, SummaryEnding)>) -> FinishedCompaction {
         let judged = answer.map(|(text, ending)| self.checked_answer(text, ending));
-        let (answer, refusal) = match judged {
-            Some(Ok(answer)) => (Some(answer), None),
-            Some(Err(refusal)) => (None, Some(refusal)),
-            None => (None, None),
+        let (answer, refusal) = match judged.transpose() {
+            Ok(answer) => (answer, None),
+            Err(refusal) => (None, Some(refusal)),
         };
         let by_model = answer.is_some();
         let mut is_silent = false;
@@ -107,7 +106,7 @@ impl CompactionDraft {
         text: &str,
         ending: SummaryEnding,
     ) -> Result<SummaryAnswer, SummaryRefusal> {
-        let answer = SummaryAnswer::parse(text, self.policy.compaction.prompt.retain.is_some());
+        let answer = SummaryAnswer::parse(text, !self.policy.compaction.prompt.retain.is_empty());
         // By the policy's estimate, like `replaced_tokens`, so that both can be compared.
         let tokens = self.weigh(&answer.retain) + self.weigh(&answer.effective_summary);
         judge(&answer, ending, tokens, self.replaced_tokens())?;

@@ -273,19 +273,4 @@ mod tests {
         );
         assert!(behind(KeepRule::LastTurns { turns: 0 }).is_empty());
     }
-
-    #[test]
-    fn user_messages_are_taken_newest_first() {
-        let log = [
-            Message::user("old"),
-            Message::user("<turn-aborted> by the user").with_kind(MessageKind::TurnAborted),
-            Message::user("far too long"),
-            Message::user("new"),
-        ];
-        let weigh = |message: &Message| message.text().len() as u64;
-        let kept = |tokens| kept_messages(&log, &[KeepRule::UserMessages { tokens }], weigh);
-        assert!(kept(6).before_summary.iter().eq(&[0, 1, 3]));
-        assert!(kept(3).before_summary.iter().eq(&[1, 3]));
-        assert!(kept(0).before_summary.is_empty());
-    }
 }

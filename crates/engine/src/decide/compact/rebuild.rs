@@ -6,7 +6,7 @@ use std::sync::Arc;
 use trimtab_model::{Message, MessageKind, Role};
 
 use super::keep_rules::KeptMessages;
-use crate::normalise::{MessageSource, Slot};
+use crate::normalise::Slot;
 use crate::plan::Edit;
 use crate::policy::SummaryPlacement;
 use crate::quote::has_quotations;
@@ -33,23 +33,17 @@ pub fn rebuild(
     replacement: &Replacement,
     placement: &SummaryPlacement,
 ) -> Vec<Edit> {
-    let end = slots
-        .iter()
-        .map(|slot| next_position(slot.source))
-        .max()
-        .unwrap_or(0);
     // Messages that are kept at the end of the window stay in place. Everything before `anchor` is
     // hidden, and what survives of it is inserted there again.
     let tail = tail_start(slots, kept);
     // The summary goes before the first message that stays in place, or to the end.
-    let anchor = slots.get(tail).map_or(end, |slot| slot.source.position());
+    let anchor = slots.get(tail);
+    let anchor = anchor.map_or_else(|| end_of(slots.iter()), |slot| slot.source.position());
     // The window must begin with the system messages. What stands between them is moved behind
     // them.
-    let front = if kept.system_stays {
-        0
-    } else {
-        system_end(slots.get(..tail).unwrap_or(slots))
-    };
+    let last_system = slots.iter().take(tail).rposition(is_system_of_log);
+    let last_system = last_system.filter(|_| !kept.system_stays);
+    let front = last_system.map_or(0, |at| at + 1);
     // Messages that are moved or shortened are not among these: they are hidden and inserted again.
     let stays: BTreeSet<usize> = kept
         .before_summary
@@ -73,10 +67,9 @@ pub fn rebuild(
     edits
 }
 
-/// The index after the last system message of the log.
-fn system_end(slots: &[Slot]) -> usize {
-    let last = slots.iter().rposition(is_system_of_log);
-    last.map_or(0, |at| at + 1)
+/// The first position of the log behind all of these slots.
+fn end_of<'s>(slots: impl Iterator<Item = &'s Slot>) -> usize {
+    slots.map(|slot| slot.source.end()).max().unwrap_or(0)
 }
 
 /// True for a system message of the client.
@@ -91,7 +84,7 @@ fn moved_or_shortened(slots: &[Slot], kept: &KeptMessages, front: usize, tail: u
     let earliest = front
         .checked_sub(1)
         .and_then(|last| slots.get(last))
-        .map_or(0, |slot| next_position(slot.source));
+        .map_or(0, |slot| slot.source.end());
     let mut edits = Vec::new();
     for (at, slot) in slots.iter().enumerate().take(tail) {
         let moves = at < front || slot.source.in_log().is_none();
@@ -104,13 +97,6 @@ fn moved_or_shortened(slots: &[Slot], kept: &KeptMessages, front: usize, tail: u
         edits.push(Edit::Insert { before, message });
     }
     edits
-}
-
-fn next_position(source: MessageSource) -> usize {
-    match source {
-        MessageSource::Log(at) => at + 1,
-        MessageSource::Inserted(before) => before,
-    }
 }
 
 /// The start of the run at the end of the window whose messages are all kept after the summary.
@@ -161,18 +147,15 @@ fn replacement_edits(
     };
     let text = Some(&replacement.summary).filter(|text| !text.is_empty());
     let summary = text.map(|text| {
+        let said = behind_prefix(placement.prefix(), text);
         let (before, message) = match placement {
-            SummaryPlacement::Message { prefix } => {
-                (anchor, Message::user(behind_prefix(prefix, text)))
-            }
             // Text of outputs never stands in a system message.
-            SummaryPlacement::System { prefix } if has_quotations(text) => {
-                (anchor, Message::user(behind_prefix(prefix, text)))
+            SummaryPlacement::System { .. } if !has_quotations(text) => {
+                let is_system = |slot: &&Slot| slot.message.role == Role::System;
+                let before = end_of(slots.iter().take_while(is_system));
+                (before, Message::system(said))
             }
-            SummaryPlacement::System { prefix } => (
-                behind_system(slots),
-                Message::system(behind_prefix(prefix, text)),
-            ),
+            _ => (anchor, Message::user(said)),
         };
         Edit::insert(before, message.with_kind(MessageKind::Summary))
     });
@@ -186,17 +169,6 @@ fn behind_prefix(prefix: &str, summary: &str) -> String {
     let is_open = prefix.ends_with(|last: char| !last.is_whitespace());
     let end = if is_open { "\n" } else { "" };
     format!("{prefix}{end}{summary}")
-}
-
-/// The position after the system messages at the front.
-fn behind_system(slots: &[Slot]) -> usize {
-    let system = slots
-        .iter()
-        .take_while(|slot| slot.message.role == Role::System);
-    system
-        .map(|slot| next_position(slot.source))
-        .max()
-        .unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -134,17 +134,15 @@ fn keep_current_round(
 ) {
     let is_answer = |slot: &Slot| slot.message.role == Role::Assistant;
     let newest = slots.iter().rposition(is_answer);
-    let behind = newest.map_or(0, |at| at + 1);
-    let is_unread = |at: &usize| {
-        let Some(slot) = slots.get(*at) else {
-            return false;
-        };
+    let behind = slots.iter().enumerate();
+    let behind = behind.skip(newest.map_or(0, |at| at + 1));
+    let unread = behind.filter(|(at, slot)| {
         let position = slot.source.in_log();
         // Whatever was sent, nothing has followed an output at the end.
         let is_new = position.is_some_and(|position| position >= conversation.sent);
         (is_new || at + 1 == slots.len()) && outputs_of(&slot.message).next().is_some()
-    };
-    let unread = (behind..slots.len()).filter(is_unread);
+    });
+    let unread = unread.map(|(at, _)| at);
     let pairing = rounds::pair(slots);
     let mut calls = pairing.rounds.iter().flat_map(|round| &round.calls);
     let is_open = calls.any(|call| Some(call.call.message) == newest && call.output.is_none());
@@ -184,13 +182,10 @@ fn keep_newest_question(
     kept.before_summary.remove(&newest);
     kept.shortened.remove(&newest);
     keep_behind(kept, [newest]);
-    let last = slots.last().map(|slot| &slot.message);
-    let is_answered = |last: &Arc<Message>| last.role == Role::Assistant && !last.has_calls();
-    keep_behind(
-        kept,
-        last.filter(|last| is_answered(last))
-            .map(|_| slots.len() - 1),
-    );
+    let is_answer = |slot: &Slot| slot.message.role == Role::Assistant && !slot.message.has_calls();
+    if slots.last().is_some_and(is_answer) {
+        keep_behind(kept, [slots.len() - 1]);
+    }
 }
 
 /// Keeps the task in every case, at its place before the summary.

@@ -37,9 +37,8 @@ pub fn time_to_compact(
         && let Some(excess) = conversation.removable_excess()
     {
         return Ok(Some(CompactionRequest {
-            reason: PlanReason::Fit,
             excess,
-            ..CompactionRequest::default()
+            ..CompactionRequest::new(PlanReason::Fit)
         }));
     }
     if !compaction.moments.contains(&moment) {
@@ -48,11 +47,9 @@ pub fn time_to_compact(
     let situation = conversation.trigger_inputs();
     compaction.check_window(&situation)?;
     let fired = compaction.fired(&situation);
-    Ok(fired.map(|trigger| CompactionRequest {
-        reason: PlanReason::Triggered {
-            trigger: trigger.to_string(),
-        },
-        ..CompactionRequest::default()
+    Ok(fired.map(|trigger| {
+        let trigger = trigger.to_string();
+        CompactionRequest::new(PlanReason::Triggered { trigger })
     }))
 }
 

@@ -44,17 +44,17 @@ fn dropped(
     kept: KeptMessages,
     content: DraftContent,
 ) -> CompactionDraft {
-    let request = CompactionRequest {
-        reason: reason.clone(),
-        ..CompactionRequest::default()
-    };
     let survivors = Survivors {
         slots: conversation.slots.to_vec(),
         kept,
         replaced,
         content,
     };
-    CompactionDraft::new(conversation, request, survivors)
+    CompactionDraft::new(
+        conversation,
+        CompactionRequest::new(reason.clone()),
+        survivors,
+    )
 }
 
 /// Drops the oldest half of the turns; none if nothing can go.

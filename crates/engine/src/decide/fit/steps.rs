@@ -9,6 +9,7 @@ use super::dropping::{drop_half_of_turns, drop_oldest};
 use crate::budget::cut_level;
 use crate::decide::age::{as_edits, protected};
 use crate::decide::compact::{CompactionRequest, draft};
+use crate::decide::summary::conversation::by_structure;
 use crate::decide::{ConversationState, PlanStep, plan_step};
 use crate::normalise::Slot;
 use crate::observation::{outputs_of, show, shown_beside_media};
@@ -16,7 +17,6 @@ use crate::plan::{Edit, PlanReason};
 use crate::policy::Rung;
 use crate::view::retrieval::{AnswerLimits, LONGEST_REST_LINE};
 use crate::view::tools::is_retrieval;
-use crate::view::{Shape, StructureCut, ViewContext, view};
 
 /// No output is cut below this many bytes if room is short, because less is of no use.
 const LEAST_VIEW: usize = 400;
@@ -41,9 +41,8 @@ pub fn step_for_rung(
         Rung::Trim => return plan_step(reason, trim(conversation, excess), None),
         Rung::Compact => {
             let request = CompactionRequest {
-                reason: reason.clone(),
                 excess,
-                ..CompactionRequest::default()
+                ..CompactionRequest::new(reason.clone())
             };
             draft(conversation, &request)
         }
@@ -74,10 +73,7 @@ fn shorten(
     excess: u64,
     reason: &PlanReason,
 ) -> Option<PlanStep> {
-    let is_new = |slot: &&Slot| {
-        let at = slot.source.in_log();
-        at.is_some_and(|at| at >= first)
-    };
+    let is_new = |slot: &&Slot| slot.source.in_log().is_some_and(|at| at >= first);
     let new = || conversation.slots.iter().filter(is_new);
     let calls = new().flat_map(|slot| slot.message.calls());
     let reads = calls.filter(|call| is_retrieval(&call.name));
@@ -131,16 +127,8 @@ fn shorter_view(
     let mut came = came.into_iter().flatten();
     let whole = came.find(|(place, came)| *place == part && has_text(came));
     let text = whole.as_ref().map_or(shown, |(_, came)| came);
-    let text = text.text().into_owned();
-    let shape = Shape::Structure(StructureCut {
-        cap: bytes as u64,
-        ..StructureCut::default()
-    });
-    let given = ViewContext {
-        stored: shown.stored.as_ref(),
-        ..ViewContext::default()
-    };
-    shown_beside_media(shown, view(&text, &shape, &given))
+    let text = text.text();
+    shown_beside_media(shown, by_structure(&text, bytes, shown.stored.as_ref()))
 }
 
 /// True if a part of an output is text, which can be shortened. Its images cannot.

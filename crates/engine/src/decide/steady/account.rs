@@ -60,21 +60,14 @@ impl RewriteAccount {
 
 impl fmt::Display for RewriteAccount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            before,
-            after,
-            suffix,
-            calls,
-            ..
-        } = self;
-        write!(
-            f,
-            "an estimated {before} to {after} tokens, {suffix} of them from the first change on; "
-        )?;
+        let (before, after) = (self.before, self.after);
+        write!(f, "an estimated {before} to {after} tokens, ")?;
+        write!(f, "{} of them from the first change on; ", self.suffix)?;
         match self.break_even {
             Some(0) => f.write_str("it costs nothing extra"),
             Some(paid) if self.pays() => {
-                write!(f, "it pays after {paid} calls, {calls} are expected")
+                let expected = self.calls;
+                write!(f, "it pays after {paid} calls, {expected} are expected")
             }
             _ => f.write_str("it costs more than it saves, but the window was full"),
         }

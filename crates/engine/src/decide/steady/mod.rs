@@ -72,21 +72,13 @@ pub(in crate::decide) fn rewrite(conversation: &ConversationState<'_>) -> Option
     if !hidden.gains_enough(total, due.room) {
         return None;
     }
-    let tokens = (
-        total,
-        hidden.left,
-        hidden.left.saturating_sub(hidden.before),
-    );
+    let tokens = (total, hidden.left, hidden.suffix);
     let account = RewriteAccount::new(&due, tokens, percent(calls, EXPECTED_PERCENT));
     if !is_worth_it(settings, &due, &account, since) {
         return None;
     }
-    let request = CompactionRequest {
-        reason: PlanReason::Triggered {
-            trigger: due.switch.to_string(),
-        },
-        ..CompactionRequest::default()
-    };
+    let trigger = due.switch.to_string();
+    let request = CompactionRequest::new(PlanReason::Triggered { trigger });
     let survivors = hidden.survivors(conversation.slots, account);
     Some(CompactionDraft::new(conversation, request, survivors))
 }
@@ -113,8 +105,7 @@ fn is_worth_it(
         // A rewrite for a price cliff must get below it, and must cost less than it saves.
         SwitchReason::PriceCliff => account.after <= switch_point.room && account.pays(),
         SwitchReason::ReadTooOften => {
-            let tokens = (account.before, account.after, account.suffix);
-            account.pays() && was_read_too_often(settings, switch_point, tokens, since)
+            account.pays() && was_read_too_often(settings, switch_point, account, since)
         }
     }
 }
@@ -131,8 +122,8 @@ struct Hidden {
     slots: BTreeSet<usize>,
     /// The tokens of the window with a digest in their place.
     left: u64,
-    /// Those before the first hidden slot, which stay in the provider's cache.
-    before: u64,
+    /// Those from the first hidden slot on. The others stay in the provider's cache.
+    suffix: u64,
     /// The limit of the digest in tokens.
     digest: u64,
 }
@@ -152,13 +143,11 @@ impl Hidden {
         let mut stays = |segment: &Segment| match segment.kind {
             SegmentKind::Stays => true,
             // An older, smaller file may still fit.
-            SegmentKind::Reads => match whole.checked_sub(segment.tokens) {
-                Some(rest) => {
-                    whole = rest;
-                    true
-                }
-                None => false,
-            },
+            SegmentKind::Reads => {
+                let rest = whole.checked_sub(segment.tokens);
+                whole = rest.unwrap_or(whole);
+                rest.is_some()
+            }
             SegmentKind::Goes | SegmentKind::Digest => false,
         };
         for segment in segments.iter().rev() {
@@ -170,8 +159,9 @@ impl Hidden {
         }
         let first = slots.first().copied().unwrap_or(usize::MAX);
         let before = segments.iter().filter(|segment| segment.end <= first);
+        let before: u64 = before.map(|segment| segment.tokens).sum();
         Self {
-            before: before.map(|segment| segment.tokens).sum(),
+            suffix: left.saturating_sub(before),
             slots,
             left,
             digest,

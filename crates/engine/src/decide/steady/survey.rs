@@ -7,7 +7,7 @@ use trimtab_model::{Call, MessageKind, Role};
 
 use crate::decide::ConversationState;
 use crate::decide::must_stay::MustStay;
-use crate::digest::tool_use::{OutputPurpose, purpose};
+use crate::digest::tool_use::runs;
 use crate::normalise::Slot;
 use crate::observation::outputs_of;
 use crate::removal::SafeCuts;
@@ -82,7 +82,7 @@ fn judge(segments: &mut [Segment], conversation: &ConversationState<'_>, pairing
                 || must.of_provider.contains(&at)
                 || slots.get(at).is_some_and(is_fixed)
         };
-        let mut answered = calls
+        let answered = calls
             .get(range.clone())
             .unwrap_or_default()
             .iter()
@@ -93,17 +93,11 @@ fn judge(segments: &mut [Segment], conversation: &ConversationState<'_>, pairing
         } else if range.clone().any(stays) || answered.clone().any(|call| is_protected(&call)) {
             SegmentKind::Stays
         } else {
+            let is_read = |call: &&&Call| !runs(call) && !is_retrieval(&call.name);
             // What was read again later is in the newer round.
-            let mut is_new = |call: &Call| {
-                let made = (call.name.clone(), call.arguments.clone());
-                read_again.insert(made)
-            };
-            let is_read = |call: &&&Call| {
-                purpose(Some(call)) == OutputPurpose::Reading && !is_retrieval(&call.name)
-            };
             let mut reads = false;
-            for call in answered.by_ref().filter(is_read) {
-                reads |= is_new(call);
+            for call in answered.filter(is_read) {
+                reads |= read_again.insert((call.name.clone(), call.arguments.clone()));
             }
             let is_observed =
                 |slot: &Slot| slot.message.meta.kind == Some(MessageKind::Observation);

@@ -4,6 +4,7 @@ use std::fmt;
 
 use trimtab_model::estimate::Measure;
 
+use super::RewriteAccount;
 use crate::budget::percent;
 use crate::decide::CallConditions;
 use crate::policy::RewriteAgeing;
@@ -157,15 +158,15 @@ pub(super) fn possible_switch_point(
 
 /// True if reading what a rewrite would remove has cost as much as writing the rest again, in
 /// `calls` calls since the last rewrite. This is the cheapest moment, however long the session
-/// continues. `suffix` is what is written again.
+/// continues.
 pub(super) fn was_read_too_often(
     settings: &RewriteAgeing,
     switch_point: &SwitchPoint,
-    (before, after, suffix): (u64, u64, u64),
+    account: &RewriteAccount,
     calls: u64,
 ) -> bool {
-    let read = read_in_vain(before, after, calls, &switch_point.rates);
-    read >= cost_limit(settings, suffix, switch_point)
+    let read = read_in_vain(account.before, account.after, calls, &switch_point.rates);
+    read >= cost_limit(settings, account.suffix, switch_point)
 }
 
 /// The cost of reading the part beyond `after` tokens of a window that grew from there to `before`.

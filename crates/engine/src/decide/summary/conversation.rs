@@ -1,6 +1,6 @@
 //! Builds the input of the summariser.
 
-use std::borrow::Borrow;
+use std::borrow::{Borrow, Cow};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
@@ -112,7 +112,9 @@ fn shorten_output(output: &mut Output, limit: usize) {
         "" => "(empty output)".to_owned(),
         // Unchanged, because the provider may have it in its cache.
         _ if limit > OUTPUT_LIMIT && text.len() <= limit => return,
-        _ if limit > OUTPUT_LIMIT => by_structure(&text, limit, output.stored.as_ref()),
+        _ if limit > OUTPUT_LIMIT => {
+            by_structure(&text, limit, output.stored.as_ref()).into_owned()
+        }
         text => head_and_tail(text, limit) + &ref_line(output, text, limit),
     };
     output.content = vec![Part::text(short)];
@@ -129,7 +131,11 @@ fn ref_line(output: &Output, text: &str, limit: usize) -> String {
 }
 
 /// Cuts an output by its format to at most `bytes`, with its ref.
-fn by_structure(text: &str, bytes: usize, stored: Option<&Ref>) -> String {
+pub(in crate::decide) fn by_structure<'t>(
+    text: &'t str,
+    bytes: usize,
+    stored: Option<&Ref>,
+) -> Cow<'t, str> {
     let shape = Shape::Structure(StructureCut {
         cap: bytes as u64,
         ..StructureCut::default()
@@ -138,7 +144,7 @@ fn by_structure(text: &str, bytes: usize, stored: Option<&Ref>) -> String {
         stored,
         ..ViewContext::default()
     };
-    view(text, &shape, &given).into_owned()
+    view(text, &shape, &given)
 }
 
 /// Puts a conversation between its tags.
@@ -296,18 +302,6 @@ pub(in crate::decide) fn one_line(text: &str, max: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trimtab_model::Call;
-
-    #[test]
-    fn calls_at_the_end_are_taken_off() {
-        let open = |text: &str| Message::assistant(text).with_call(Call::new("c", "t", "{}"));
-        let with_text = without_open_end(vec![Message::user("q"), open("let me see")]);
-        assert_eq!(with_text[1], Message::assistant("let me see"));
-        assert_eq!(
-            without_open_end(vec![Message::user("q"), open("")]).len(),
-            1
-        );
-    }
 
     #[test]
     fn nothing_in_an_output_can_close_the_conversation() {

@@ -111,7 +111,7 @@ pub fn requests<M: Borrow<Message>>(
     let mut requests = SummaryRequests {
         asked: Vec::new(),
         instructions: prompt.instructions(),
-        retain: prompt.retain.is_some(),
+        retain: !prompt.retain.is_empty(),
         summariser,
         note: "",
     };
@@ -281,7 +281,7 @@ fn fitted_text(old: &[&Message], summariser: SummaryModel, room: &Room<'_>) -> O
     let mut text = String::new();
     for cut in cuts(old, summariser) {
         text = conversation(old.iter().copied(), cut);
-        if room.holds(&text) {
+        if room.weight(&text) <= room.tokens {
             break;
         }
     }
@@ -348,16 +348,12 @@ impl Room<'_> {
         (self.weigh)(&Message::user(text))
     }
 
-    fn holds(&self, text: &str) -> bool {
-        self.weight(text) <= self.tokens
-    }
-
     /// `text`, cut in its middle as far as necessary.
     fn cut(&self, text: &str) -> String {
         let mut shown = text.to_owned();
         let mut limit = text.chars().count();
         // Halving weighs the text a logarithmic number of times, whatever the measure.
-        while !self.holds(&shown) && limit > SHORTEST {
+        while self.weight(&shown) > self.tokens && limit > SHORTEST {
             limit /= 2;
             shown = head_and_tail(text, limit);
         }

@@ -30,7 +30,8 @@ fn refs(config: &Value) -> Policy {
     }
     prompt.summary_directives = texts(&config["summaryDirectives"]);
     if let Some(retain) = config.get("retainPrompt") {
-        prompt.retain = retain.as_str().map(str::to_owned);
+        let retain = retain.as_str().unwrap_or_default();
+        retain.clone_into(&mut prompt.retain);
     }
     prompt.retain_directives = texts(&config["retainDirectives"]);
     policy

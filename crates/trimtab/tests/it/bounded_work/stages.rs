@@ -5,17 +5,18 @@ use std::sync::Arc;
 
 use trimtab::engine::log::Log;
 use trimtab::engine::normalise::{NormaliseOptions, OpenCallRepair, normalise};
-use trimtab::engine::policy::{PRESETS, Policy};
+use trimtab::engine::policy::PRESETS;
 use trimtab::engine::view::{Shape, StructureCut, ViewContext, view};
 use trimtab::engine::{removal, verify};
 use trimtab::model::{Dialect, Message, RawJson, rounds};
 use trimtab::request;
 use trimtab::session::{Limits, ManualCompaction, Moment, Session, Setup};
-use trimtab::store::{MemoryStore, SessionId};
 use trimtab::wire::scan::BodyScan;
 use trimtab::wire::splice::splice;
 use trimtab::wire::transcript::TranscriptReader;
 use trimtab::wire::validate::validate;
+
+use crate::common;
 
 /// A stage: its name, and what it does.
 pub(super) type NamedStage = (&'static str, fn(&[Message]));
@@ -31,7 +32,6 @@ pub(super) const STAGES: [NamedStage; 8] = [
     ("reading a transcript", reading_a_transcript),
 ];
 
-const DIALECTS: [Dialect; 3] = [Dialect::Chat, Dialect::Messages, Dialect::Responses];
 /// A window, in tokens, that all but the smallest conversations are too large for.
 const WINDOW: u64 = 8_000;
 
@@ -41,7 +41,7 @@ fn shared(log: &[Message]) -> Vec<Arc<Message>> {
 
 fn normalising(log: &[Message]) {
     let log = shared(log);
-    for dialect in DIALECTS {
+    for dialect in Dialect::ALL {
         for habit in [
             OpenCallRepair::Synthesise,
             OpenCallRepair::Tell,
@@ -55,7 +55,7 @@ fn normalising(log: &[Message]) {
 }
 
 fn verifying(log: &[Message]) {
-    for dialect in DIALECTS {
+    for dialect in Dialect::ALL {
         verify::verify(log, dialect);
     }
 }
@@ -104,21 +104,19 @@ fn planning(log: &[Message]) {
 }
 
 fn session(preset: &str, dialect: Dialect) -> Session {
-    let setup = Setup {
-        dialect,
-        limits: Limits {
-            window: Some(WINDOW),
-            ..Limits::default()
-        },
-        ..Setup::new(Policy::preset(preset).unwrap())
+    let limits = Limits {
+        window: Some(WINDOW),
+        ..Limits::default()
     };
-    let (store, id) = (Arc::new(MemoryStore::new()), SessionId::new("s").unwrap());
-    Session::open(store, id, setup).unwrap()
+    common::open(Setup {
+        dialect,
+        ..common::setup(preset, limits)
+    })
 }
 
 /// A body with the conversation, scanned; the window of it spliced in; the result judged.
 fn scanning_and_splicing(log: &[Message]) {
-    for dialect in DIALECTS {
+    for dialect in Dialect::ALL {
         let fields = request::fields(log, dialect);
         let fields = fields.iter().map(|field| {
             let value = field.value.as_str();

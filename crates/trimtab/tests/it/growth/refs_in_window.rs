@@ -5,25 +5,17 @@ use std::collections::HashSet;
 
 use trimtab::engine::policy::PRESETS;
 use trimtab::model::Dialect;
-use trimtab::store::{OutputForm, SessionId, Store};
+use trimtab::store::SessionId;
 
 use super::talk::{Room, Talk};
+use crate::lossless::{in_reach, stored, words};
 
 /// The rounds before the windows that are compared.
 const EARLY: usize = 900;
 const LATE: usize = 2_700;
 
-/// The words of a text that look like refs.
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    let words = text.split(|c: char| !c.is_ascii_alphanumeric());
-    words.filter(|word| word.len() == 16)
-}
-
-/// What is stored under a ref; none if the word is not a ref.
-fn stored(talk: &Talk, id: &str) -> Option<String> {
-    let session = SessionId::new("growth").unwrap();
-    let stored = talk.store.open(&session, id, OutputForm::Text).ok()?;
-    Some(String::from_utf8(stored.bytes().unwrap()).unwrap())
+fn session() -> SessionId {
+    SessionId::new("growth").unwrap()
 }
 
 /// The most refs in one of the next windows. There are enough of them for two compactions under
@@ -35,7 +27,8 @@ fn most_refs(talk: &mut Talk) -> usize {
         });
         let window = talk.window().join("\n");
         let refs: HashSet<&str> = words(&window).collect();
-        refs.iter().filter(|id| stored(talk, id).is_some()).count()
+        let is_ref = |id: &&&str| stored(&*talk.store, &session(), id).is_some();
+        refs.iter().filter(is_ref).count()
     });
     counts.max().unwrap()
 }
@@ -43,17 +36,7 @@ fn most_refs(talk: &mut Talk) -> usize {
 /// The numbers of the rounds whose outputs are neither in the window nor behind its refs.
 fn lost(talk: &mut Talk, rounds: usize) -> Vec<usize> {
     let window = talk.window().join("\n");
-    let mut next: Vec<String> = words(&window).map(str::to_owned).collect();
-    let mut read = window;
-    let mut known = HashSet::new();
-    while let Some(id) = next.pop() {
-        if known.insert(id.clone())
-            && let Some(text) = stored(talk, &id)
-        {
-            next.extend(words(&text).map(str::to_owned));
-            read.push_str(&text);
-        }
-    }
+    let read = in_reach(&*talk.store, &session(), window);
     let found: HashSet<&str> = read
         .split('"')
         .filter(|key| key.starts_with("key-"))

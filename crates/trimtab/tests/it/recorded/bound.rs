@@ -1,18 +1,13 @@
 //! Reasoning that is bound to what came before it: a provider that signs it refuses no window.
 
-use std::fmt::Write as _;
-use std::sync::Arc;
-
-use trimtab::engine::policy::{PRESETS, Policy};
-use trimtab::model::{Dialect, Message, Part, Reasoning, Role, Usage};
+use trimtab::model::{Dialect, Message, Part, Reasoning, Role};
 use trimtab::replay::parallel;
-use trimtab::request::fields;
-use trimtab::session::{Limits, Moment, Session, Setup};
-use trimtab::store::{MemoryStore, SessionId};
+use trimtab::session::{Moment, Session, Setup};
 use trimtab_testkit::is_long;
 use trimtab_testkit::upstream::StrictProvider;
 
-use super::{Recorded, is_asked, made, recorded};
+use super::{Recorded, body_of, is_asked, made, recorded};
+use crate::common::{self, limits, managed, messages, usage};
 
 /// The dialects that have sealed reasoning.
 const SEALED: [Dialect; 2] = [Dialect::Messages, Dialect::Responses];
@@ -27,17 +22,8 @@ struct Outcome {
 }
 
 fn open(preset: &str, dialect: Dialect, window: u64) -> Session {
-    let setup = Setup {
-        dialect,
-        limits: Limits {
-            window: Some(window),
-            max_output: Some(1),
-            ..Limits::default()
-        },
-        ..Setup::new(Policy::preset(preset).unwrap())
-    };
-    let id = SessionId::new("bound").unwrap();
-    Session::open(Arc::new(MemoryStore::new()), id, setup).unwrap()
+    let setup = common::setup(preset, limits(window, 1));
+    common::open(Setup { dialect, ..setup })
 }
 
 /// The request for a call, and the tokens of its window; none if there is no window.
@@ -48,13 +34,11 @@ fn request(session: &mut Session, dialect: Dialect) -> Option<(Vec<u8>, u64)> {
         }
     }
     let tokens = session.ready().ok()?.tokens;
-    let window = session.window().unwrap().clone();
-    let messages: Vec<Arc<Message>> = window.messages().cloned().collect();
-    let mut body = String::from("{\"model\":\"m\",\"max_tokens\":64");
-    for field in fields(&messages, dialect) {
-        write!(body, ",\"{}\":{}", field.name, field.value.as_str()).unwrap();
-    }
-    body.push('}');
+    let body = body_of(
+        "\"model\":\"m\",\"max_tokens\":64",
+        &messages(session),
+        dialect,
+    );
     Some((body.into_bytes(), tokens))
 }
 
@@ -107,11 +91,7 @@ fn drive(recorded: &Recorded, preset: &str, dialect: Dialect, window: u64) -> Ou
                         );
                         let calls = message.calls().map(|call| call.id.clone());
                         seal = strict.signs(&body, &thought, calls);
-                        let usage = Usage {
-                            input: tokens,
-                            ..Usage::default()
-                        };
-                        session.record(&usage).unwrap();
+                        session.record(&usage(tokens)).unwrap();
                     }
                 }
             }
@@ -156,24 +136,23 @@ fn none_is_refused(sessions: &[Recorded], presets: &[&str], windows: &[u64]) {
     assert!(sessions.is_empty() || sum.rewrites > 0);
 }
 
-fn presets() -> Vec<&'static str> {
-    let names = PRESETS.iter().map(|preset| preset.name);
-    names.filter(|name| *name != "none").collect()
-}
-
 #[test]
 fn no_window_of_a_made_session_is_refused() {
     let sessions: Vec<Recorded> = (0..if is_long() { 40 } else { 2 }).map(made).collect();
-    none_is_refused(&sessions, &presets(), &[9_000]);
+    none_is_refused(&sessions, &managed().collect::<Vec<_>>(), &[9_000]);
 }
 
 #[test]
 fn no_window_of_a_recorded_session_is_refused() {
     if is_long() {
-        none_is_refused(&recorded(260_000), &presets(), &[20_000, 40_000]);
+        none_is_refused(
+            &recorded(260_000),
+            &managed().collect::<Vec<_>>(),
+            &[20_000, 40_000],
+        );
     } else {
         let mut sessions = recorded(60_000);
         sessions.retain(|session| session.tokens() > 30_000);
-        none_is_refused(&sessions, &presets(), &[20_000]);
+        none_is_refused(&sessions, &managed().collect::<Vec<_>>(), &[20_000]);
     }
 }

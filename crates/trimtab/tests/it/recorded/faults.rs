@@ -1,28 +1,20 @@
 //! Replayed sessions have no fault: not as the engine judges them, not as the bytes that the
 //! provider would get.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use trimtab::engine::policy::{PRESETS, Policy};
 use trimtab::model::{Call, Dialect, Message};
 use trimtab::replay::{ReplaySettings, parallel, replay};
-use trimtab::request::fields;
 use trimtab::wire::scan::BodyScan;
 use trimtab::wire::validate::validate;
 use trimtab_testkit::is_long;
 
-use super::{Recorded, made, recorded};
+use super::{Recorded, body_of, made, recorded};
 
 /// The first fault of a window, as the bytes that the provider would get.
 fn fault_in(window: &[Arc<Message>], dialect: Dialect) -> Option<String> {
-    let mut body = String::new();
-    for field in fields(window, dialect) {
-        let separator = if body.is_empty() { '{' } else { ',' };
-        let value = field.value.as_str();
-        write!(body, "{separator}\"{}\":{value}", field.name).unwrap();
-    }
-    body.push('}');
+    let body = body_of("\"model\":\"m\"", window, dialect);
     match BodyScan::new(body.as_bytes(), dialect) {
         Ok(scan) => Some(validate(&scan).first()?.to_string()),
         Err(error) => Some(error.to_string()),

@@ -3,13 +3,15 @@
 mod bound;
 mod faults;
 
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
 
 use trimtab::model::estimate::Measure;
-use trimtab::model::{Call, Message, Role};
+use trimtab::model::{Call, Dialect, Message, Role};
+use trimtab::request::fields;
 use trimtab::wire::transcript::TranscriptReader;
 
 /// A session: its name and its messages.
@@ -82,4 +84,13 @@ pub(crate) fn made(seed: usize) -> Recorded {
 pub(crate) fn is_asked(log: &[Arc<Message>], at: usize) -> bool {
     let before = at.checked_sub(1).and_then(|before| log.get(before));
     before.is_some_and(|message| message.role != Role::Assistant)
+}
+
+/// A request body that begins with some fields and has this window.
+pub(crate) fn body_of(begins: &str, window: &[Arc<Message>], dialect: Dialect) -> String {
+    let mut body = format!("{{{begins}");
+    for field in fields(window, dialect) {
+        write!(body, ",\"{}\":{}", field.name, field.value.as_str()).unwrap();
+    }
+    body + "}"
 }

@@ -5,7 +5,9 @@ use trimtab::model::Message;
 use trimtab::session::{Limits, Moment, RecoveryOutcome, SessionError};
 use trimtab::wire::overflow::{ProviderResponse, classify};
 
-use super::{admit, by_hand, finished, kinds, managed, open, open_with, round, usage};
+use super::{
+    admit, by_hand, common, finished, kinds, limits, managed, open, round, setup, setup_of, usage,
+};
 
 #[test]
 fn error_names_what_alone_is_too_large_and_is_not_a_loop() {
@@ -52,34 +54,11 @@ fn usage_from_before_a_compaction_does_not_start_another() {
 }
 
 #[test]
-fn a_window_that_grows_inside_a_turn_is_checked_there() {
-    let mut session = open("steady", 8_000);
-    admit(&mut session, Message::user("begin"));
-    for number in 0..30 {
-        round(
-            &mut session,
-            number,
-            &format!("value {number}\n").repeat(150),
-        );
-        if let Some(pending) = session.check(Moment::BeforeCall).unwrap() {
-            session.finish(pending).unwrap();
-        }
-        let ready = session.ready().unwrap();
-        assert!(ready.tokens + 500 <= 8_000, "{ready:?} at {number}");
-    }
-}
-
-#[test]
 fn switched_off_means_never_by_itself_but_by_hand() {
     for preset in managed() {
         let mut policy = Policy::preset(preset).unwrap();
         policy.compaction.auto = false;
-        let limits = Limits {
-            window: Some(6_000),
-            max_output: Some(500),
-            bytes: None,
-        };
-        let mut session = open_with(policy, limits);
+        let mut session = common::open(setup_of(policy, limits(6_000, 500)));
         admit(&mut session, Message::user("begin"));
         for number in 0..6 {
             admit(&mut session, Message::assistant("well ".repeat(300)));
@@ -104,7 +83,7 @@ fn switched_off_means_never_by_itself_but_by_hand() {
 
 #[test]
 fn an_unknown_window_is_a_typed_error() {
-    let mut session = open_with(Policy::preset("refs").unwrap(), Limits::default());
+    let mut session = common::open(setup("refs", Limits::default()));
     admit(&mut session, Message::user("q"));
     session.ready().unwrap();
     session.record(&usage(100)).unwrap();

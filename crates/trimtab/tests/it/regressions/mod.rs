@@ -6,41 +6,15 @@ mod summaries;
 mod survivors;
 mod thoughts;
 
-use std::sync::Arc;
+use std::ops::Range;
 
-use trimtab::engine::decide::summary::answer::SummaryEnding;
-use trimtab::engine::policy::{PRESETS, Policy};
-use trimtab::model::{Call, Dialect, Message, Usage};
-use trimtab::session::{
-    Limits, ManualCompaction, PendingSummary, Session, SessionEvent, SessionEventKind, Setup,
-    SummariserAnswer,
-};
-use trimtab::store::{MemoryStore, SessionId, Store};
+use trimtab::model::{Call, Message};
+use trimtab::session::{ManualCompaction, PendingSummary, Session, SessionEvent, SessionEventKind};
 
-fn open_with(policy: Policy, limits: Limits) -> Session {
-    let setup = Setup {
-        dialect: Dialect::Messages,
-        limits,
-        ..Setup::new(policy)
-    };
-    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    Session::open(store, SessionId::new("s").unwrap(), setup).unwrap()
-}
+use crate::common::{self, limits, managed, setup, setup_of, summary, texts, usage};
 
 fn open(preset: &str, window: u64) -> Session {
-    let limits = Limits {
-        window: Some(window),
-        max_output: Some(500),
-        bytes: None,
-    };
-    open_with(Policy::preset(preset).unwrap(), limits)
-}
-
-fn managed() -> impl Iterator<Item = &'static str> {
-    PRESETS
-        .iter()
-        .filter(|preset| preset.fit())
-        .map(|preset| preset.name)
+    common::open(setup(preset, limits(window, 500)))
 }
 
 fn round(session: &mut Session, number: usize, output: &str) {
@@ -50,15 +24,18 @@ fn round(session: &mut Session, number: usize, output: &str) {
     admit(session, Message::output(&id, output));
 }
 
+/// Rounds whose outputs repeat a line so many times.
+fn rounds(session: &mut Session, numbers: Range<usize>, word: &str, lines: usize) {
+    for number in numbers {
+        round(session, number, &format!("{word} {number}\n").repeat(lines));
+    }
+}
+
 fn answered(mut pending: PendingSummary, text: &str) -> (PendingSummary, Vec<Message>) {
     let mut asked = Vec::new();
     while let Some(request) = pending.request() {
         asked.extend(request.messages);
-        pending.answer(SummariserAnswer::Text {
-            text: text.to_owned(),
-            ending: SummaryEnding::Whole,
-            usage: None,
-        });
+        pending.answer(summary(text));
     }
     (pending, asked)
 }
@@ -78,21 +55,6 @@ fn finished(session: &mut Session, pending: PendingSummary, summary: &str) -> bo
     session.finish(answered(pending, summary).0).unwrap()
 }
 
-fn texts(session: &mut Session) -> Vec<String> {
-    let window = session.window().unwrap();
-    window
-        .messages()
-        .map(|message| message.text().into_owned())
-        .collect()
-}
-
 fn kinds(events: &[SessionEvent]) -> Vec<SessionEventKind> {
     events.iter().map(|event| event.kind).collect()
-}
-
-fn usage(prompt: u64) -> Usage {
-    Usage {
-        input: prompt,
-        ..Usage::default()
-    }
 }

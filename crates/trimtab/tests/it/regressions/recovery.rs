@@ -4,19 +4,13 @@ use trimtab::model::Message;
 use trimtab::session::RecoveryOutcome;
 use trimtab::wire::overflow::{ProviderResponse, classify};
 
-use super::{admit, managed, open, round};
+use super::{admit, managed, open, round, rounds};
 
 #[test]
 fn an_overflow_error_is_a_measurement() {
     let mut session = open("steady", 200_000);
     admit(&mut session, Message::user("begin"));
-    for number in 0..30 {
-        round(
-            &mut session,
-            number,
-            &format!("item {number}\n").repeat(300),
-        );
-    }
+    rounds(&mut session, 0..30, "item", 300);
     session.ready().unwrap();
     let before = session.window().unwrap().measures().total().tokens();
     let body = br#"{"type":"error","error":{"type":"invalid_request_error",
@@ -55,13 +49,7 @@ fn recovery_ends_and_hands_on_the_error() {
     for preset in managed() {
         let mut session = open(preset, 200_000);
         admit(&mut session, Message::user("begin"));
-        for number in 0..10 {
-            round(
-                &mut session,
-                number,
-                &format!("item {number}\n").repeat(300),
-            );
-        }
+        rounds(&mut session, 0..10, "item", 300);
         let verdict = classify(&ProviderResponse::new(413, b"Request too large"));
         let mut attempts = 0;
         loop {

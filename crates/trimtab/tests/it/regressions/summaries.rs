@@ -1,25 +1,17 @@
 //! Summaries that are bad, lost, late or too many.
 
-use std::sync::Arc;
-
 use trimtab::engine::decide::summary::answer::SummaryEnding;
-use trimtab::engine::policy::Policy;
 use trimtab::model::{Message, MessageKind};
-use trimtab::session::{Limits, Moment, Session, SessionEventKind, SummariserAnswer};
+use trimtab::session::{Moment, SessionEventKind, SummariserAnswer};
 
 use super::{
-    admit, answered, by_hand, finished, kinds, managed, open, open_with, round, texts, usage,
+    admit, answered, by_hand, finished, kinds, managed, open, round, rounds, texts, usage,
 };
+use crate::common::opened_again;
 
 #[test]
 fn compaction_that_does_not_help_stops_by_itself_and_stays_stopped() {
-    let policy = Policy::preset("refs").unwrap();
-    let limits = Limits {
-        window: Some(10_000),
-        max_output: Some(500),
-        bytes: None,
-    };
-    let mut session = open_with(policy, limits);
+    let mut session = open("refs", 10_000);
     admit(&mut session, Message::user("begin"));
     let mut number = 0;
     for _ in 0..2 {
@@ -41,9 +33,7 @@ fn compaction_that_does_not_help_stops_by_itself_and_stays_stopped() {
     session.record(&usage(9_500)).unwrap();
     assert!(session.check(Moment::AfterOutputs).unwrap().is_none());
 
-    let setup = session.setup().clone();
-    let mut again =
-        Session::open(Arc::clone(session.store()), session.id().clone(), setup).unwrap();
+    let mut again = opened_again(&session);
     again.ready().unwrap();
     again.record(&usage(9_500)).unwrap();
     assert!(
@@ -112,25 +102,13 @@ fn next_summariser_gets_the_previous_summary() {
         let mut session = open(preset, 40_000);
         admit(&mut session, Message::system("be brief"));
         admit(&mut session, Message::user("begin"));
-        for number in 0..8 {
-            round(
-                &mut session,
-                number,
-                &format!("line {number}\n").repeat(200),
-            );
-        }
+        rounds(&mut session, 0..8, "line", 200);
         admit(&mut session, Message::assistant("so far so good"));
         admit(&mut session, Message::user("next"));
         let pending = by_hand(&mut session);
         let (pending, _) = answered(pending, "<summary>the door code is 4711</summary>");
         assert!(session.finish(pending).unwrap(), "{preset}");
-        for number in 8..16 {
-            round(
-                &mut session,
-                number,
-                &format!("line {number}\n").repeat(200),
-            );
-        }
+        rounds(&mut session, 8..16, "line", 200);
         admit(&mut session, Message::assistant("more of the same"));
         admit(&mut session, Message::user("and now?"));
         let second = by_hand(&mut session);
@@ -214,13 +192,7 @@ fn many_compactions_are_warned_of() {
 fn a_summary_is_used_although_outputs_were_shown_shorter_meanwhile() {
     let mut session = open("refs", 50_000);
     admit(&mut session, Message::user("read it all"));
-    for number in 0..12 {
-        round(
-            &mut session,
-            number,
-            &format!("row {number}\n").repeat(1_500),
-        );
-    }
+    rounds(&mut session, 0..12, "row", 1_500);
     session.ready().unwrap();
     session.record(&usage(45_000)).unwrap();
     let pending = session.check(Moment::AfterOutputs).unwrap().unwrap();

@@ -1,11 +1,13 @@
 //! What has to survive, and what must not.
 
-use trimtab::engine::policy::Policy;
-use trimtab::engine::verify::verify;
-use trimtab::model::{Call, Dialect, Media, MediaKind, Message, Part, RawJson, Role};
-use trimtab::session::{Limits, ManualCompaction, Moment};
+use std::sync::Arc;
 
-use super::{admit, by_hand, finished, managed, open, open_with, round, texts};
+use trimtab::engine::verify::verify;
+use trimtab::model::{Dialect, Media, MediaKind, Message, Part, RawJson, Role};
+use trimtab::session::{Limits, Moment};
+
+use super::{admit, by_hand, common, finished, limits, managed, open, round, setup, texts};
+use crate::common::messages;
 
 #[test]
 fn one_giant_turn_is_compacted_inside_and_no_round_is_split() {
@@ -18,10 +20,9 @@ fn one_giant_turn_is_compacted_inside_and_no_round_is_split() {
                 finished(&mut session, pending, "<summary>rows</summary>");
             }
             session.ready().unwrap();
-            let window = session.window().unwrap();
-            let messages: Vec<&Message> = window.messages().map(|m| &**m).collect();
+            let messages = messages(&mut session);
             assert!(verify(&messages, Dialect::Messages).is_empty(), "{preset}");
-            let asked = |message: &&Message| message.text().contains("one and only question");
+            let asked = |message: &Arc<Message>| message.text().contains("one and only question");
             assert!(
                 messages.iter().any(asked),
                 "{preset}: the question is gone at {number}"
@@ -57,12 +58,9 @@ fn the_newest_question_survives_behind_the_summary() {
 
 #[test]
 fn old_images_leave_by_bytes_and_come_back_by_their_ref() {
-    let limits = Limits {
-        window: Some(200_000),
-        max_output: Some(500),
-        bytes: Some(300_000),
-    };
-    let mut session = open_with(Policy::preset("steady").unwrap(), limits);
+    let bytes = Some(300_000);
+    let limits = limits(200_000, 500);
+    let mut session = common::open(setup("steady", Limits { bytes, ..limits }));
     let picture = |fill: &str| {
         let raw = format!(
             "{{\"type\":\"image\",\"data\":\"{}\"}}",
@@ -93,29 +91,6 @@ fn old_images_leave_by_bytes_and_come_back_by_their_ref() {
     );
     assert!(session.undo().unwrap());
     assert!(session.window().unwrap().measures().total().sizes().bytes() > 400_000);
-}
-
-#[test]
-fn orphans_and_late_outputs_never_make_a_dead_session() {
-    for preset in managed() {
-        let mut session = open(preset, 20_000);
-        admit(&mut session, Message::output("nobody", "asked for this"));
-        admit(&mut session, Message::user("q"));
-        let two = Message::assistant("")
-            .with_call(Call::new("a", "read", "{}"))
-            .with_call(Call::new("b", "read", "{}"));
-        admit(&mut session, two);
-        admit(&mut session, Message::user("never mind"));
-        admit(&mut session, Message::output("b", "late"));
-        admit(&mut session, Message::output("b", "twice"));
-        if let Some(pending) = session.compact(&ManualCompaction::default()).unwrap() {
-            session.finish(pending).unwrap();
-        }
-        session.ready().unwrap();
-        let window = session.window().unwrap();
-        let messages: Vec<&Message> = window.messages().map(|m| &**m).collect();
-        assert!(verify(&messages, Dialect::Messages).is_empty(), "{preset}");
-    }
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! Reasoning, signed and not.
 
-use std::sync::Arc;
-
 use trimtab::engine::decide::without_bound_reasoning;
 use trimtab::engine::plan::{Edit, Plan, PlanReason};
 use trimtab::model::estimate::Measure;
@@ -9,6 +7,7 @@ use trimtab::model::{Call, Message, Output, Part, Reasoning, Role};
 use trimtab::session::{Moment, Session};
 
 use super::{admit, answered, by_hand, managed, open};
+use crate::common::opened_again;
 
 #[test]
 fn signed_thoughts_do_not_stay_behind_a_changed_prefix() {
@@ -69,9 +68,7 @@ fn changed_front_removes_bound_reasoning_once() {
     session.front_changes().unwrap();
     assert_eq!(thoughts(&mut session), ["thought 2", "thought 3"]);
     assert!(!session.undo().unwrap(), "it is not taken back");
-    let setup = session.setup().clone();
-    let (store, id) = (Arc::clone(session.store()), session.id().clone());
-    let mut again = Session::open(store, id, setup).unwrap();
+    let mut again = opened_again(&session);
     again.front_changes().unwrap();
     assert_eq!(thoughts(&mut again), ["thought 2", "thought 3"]);
 }
