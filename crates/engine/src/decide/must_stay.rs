@@ -32,7 +32,7 @@ pub(super) struct MustStay {
 impl MustStay {
     /// What must stay of these slots of the conversation.
     pub(super) fn of(conversation: &ConversationState<'_>, slots: &[Slot]) -> Self {
-        let question = slots.iter().rposition(|slot| slot.message.is_real_user());
+        let question = question(slots);
         let last = slots
             .iter()
             .rposition(|slot| slot.message.role != Role::System && !is_ours(&slot.message));
@@ -69,9 +69,14 @@ impl MustStay {
     }
 }
 
+/// The newest message of a real user.
+pub(super) fn question(slots: &[Slot]) -> Option<usize> {
+    slots.iter().rposition(|slot| slot.message.is_real_user())
+}
+
 /// The slots of user messages before position `opening` of the log, where the first answer is. An
 /// earlier plan may have inserted messages before them.
-fn task(slots: &[Slot], opening: usize) -> impl Iterator<Item = usize> {
+pub(super) fn task(slots: &[Slot], opening: usize) -> impl Iterator<Item = usize> {
     let first = slots.iter().enumerate();
     let first = first.take_while(move |(_, slot)| slot.source.end() <= opening);
     first

@@ -1,13 +1,14 @@
 //! The messages that a digest is about, and what it says of them.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use trimtab_model::rounds::{self, PartPosition};
 use trimtab_model::{Call, Message, MessageKind, Output, Ref, Role, work};
 
 use super::lines::{Item, Said, item, without_digits};
-use super::tool_use::{asked, files, has_failed, is_receipt};
+use super::tool_use::{asked, files, has_failed, is_receipt, may_fail};
 use super::{DigestContent, is_digest};
 use crate::log::Log;
 use crate::normalise::Slot;
@@ -209,19 +210,13 @@ struct HiddenOutput<'m> {
 impl<'m> HiddenOutput<'m> {
     fn new(call: Option<&'m Call>, output: &Output) -> Self {
         let text = output.text();
-        let end = last_bytes(&text, SEARCHED_BYTES);
-        let mut lines = errors_in(end);
-        let failed = has_failed(call, output, !lines.is_empty());
-        // The client may say that the call failed although no line looks like an error.
-        if lines.is_empty() {
-            lines.push_str(last_bytes(end.trim(), ERROR_LINE_BYTES));
-        }
+        let errors = errors_of(call, output, last_bytes(&text, SEARCHED_BYTES));
         Self {
             call,
-            odd: odd_lines(&text),
+            odd: errors.is_none().then(|| odd_lines(&text)).flatten(),
             stored: output.stored.as_ref().map(ToString::to_string),
             bytes: text.len(),
-            errors: failed.then(|| quoted(&lines)),
+            errors: errors.as_deref().map(quoted),
         }
     }
 
@@ -236,6 +231,25 @@ impl<'m> HiddenOutput<'m> {
             None => format!("{asked}: {size}"),
         }
     }
+}
+
+/// The lines of errors in the `end` of an output, if its call failed.
+fn errors_of(call: Option<&Call>, output: &Output, end: &str) -> Option<String> {
+    // Most outputs are files and searches, which are not read for errors.
+    if !may_fail(call, output) {
+        return None;
+    }
+    let lines = errors_in(end);
+    if !has_failed(call, output, !lines.is_empty()) {
+        return None;
+    }
+    // The client may say that the call failed although no line looks like an error.
+    let last = || last_bytes(end.trim(), ERROR_LINE_BYTES).to_owned();
+    Some(
+        Some(lines)
+            .filter(|lines| !lines.is_empty())
+            .unwrap_or_else(last),
+    )
 }
 
 /// The first lines of errors in the end of an output, within their limit, each once.
@@ -283,26 +297,35 @@ fn odd_lines(text: &str) -> Option<String> {
     if lines.len() < LEAST_LINES {
         return None;
     }
-    let mut counts: HashMap<String, usize> = HashMap::new();
-    for line in &lines {
-        *counts.entry(shape(line)).or_default() += 1;
+    let mut words = Vec::new();
+    let shapes = lines.iter().map(|line| shape(line, &mut words));
+    let shapes: Vec<u64> = shapes.collect();
+    let mut counts: HashMap<u64, usize> = HashMap::new();
+    for shape in &shapes {
+        *counts.entry(*shape).or_default() += 1;
     }
     let common: usize = counts.values().filter(|count| **count >= COMMON).sum();
-    let is_odd = |line: &&&str| counts.get(&shape(line)) == Some(&1);
-    let odd = lines
-        .iter()
-        .filter(is_odd)
-        .map(|line| first_bytes(line, ERROR_LINE_BYTES));
+    let alone = lines.iter().zip(&shapes);
+    let alone = alone.filter(|(_, shape)| counts.get(shape) == Some(&1));
+    let odd = alone.map(|(line, _)| first_bytes(line, ERROR_LINE_BYTES));
     let odd: Vec<&str> = odd.collect();
     let stand_out = common * 10 >= lines.len() * 9 && (1..=MOST_ODD).contains(&odd.len());
     stand_out.then(|| quoted(&odd.join("\n")))
 }
 
-/// A line without the words that have a digit: numbers, times, ids.
-fn shape(line: &str) -> String {
-    let words = line.split(|c: char| !c.is_ascii_alphanumeric());
-    let words = words.filter(|word| !word.bytes().any(|byte| byte.is_ascii_digit()));
-    words.collect::<Vec<_>>().join(" ")
+/// A hash of a line without the words that have a digit: numbers, times, ids. The other `words` are
+/// collected in one place for all lines.
+fn shape(line: &str, words: &mut Vec<u8>) -> u64 {
+    words.clear();
+    for word in line.as_bytes().split(|byte| !byte.is_ascii_alphanumeric()) {
+        if !word.iter().any(u8::is_ascii_digit) {
+            words.extend_from_slice(word);
+            words.push(b' ');
+        }
+    }
+    let mut hasher = DefaultHasher::new();
+    words.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// What was done with a file.

@@ -159,11 +159,20 @@ fn patched_files(arguments: &str) -> Vec<String> {
 /// What a file contains or a search finds says nothing about the call: a search that finds nothing
 /// has an exit code too.
 pub(super) fn has_failed(call: Option<&Call>, output: &Output, errors: bool) -> bool {
-    let is_named = |words: &[&str]| call.is_some_and(|call| is_one_of(&call.name, words));
-    let is_run = call.is_some_and(runs) && (is_named(&SHELLS) || is_named(&RUNS));
-    // A tool with this word in its name writes to a running command, and shows what it prints.
-    let code = (is_run || is_named(&["stdin"])).then(|| exit_code(&output.text()));
+    let code = may_fail(call, output).then(|| exit_code(&output.text()));
+    let is_run = call.is_some_and(is_run);
     output.is_error || code.flatten().map_or(errors && is_run, |code| code != 0)
+}
+
+/// True if the output can be that of a failed run.
+pub(super) fn may_fail(call: Option<&Call>, output: &Output) -> bool {
+    // A tool with this word in its name writes to a running command, and shows what it prints.
+    let shows_run = |call: &Call| is_one_of(&call.name, &["stdin"]) || is_run(call);
+    output.is_error || call.is_some_and(shows_run)
+}
+
+fn is_run(call: &Call) -> bool {
+    (is_one_of(&call.name, &SHELLS) || is_one_of(&call.name, &RUNS)) && runs(call)
 }
 
 /// True if an output of `bytes` only says that something was done.

@@ -4,18 +4,18 @@ use trimtab_model::Role;
 
 use crate::budget::FloorTooLarge;
 use crate::decide::ConversationState;
-use crate::decide::must_stay::MustStay;
+use crate::decide::must_stay::{self, MustStay};
 
 impl ConversationState<'_> {
     /// Fails and names the largest part if the floor alone exceeds the window.
     pub fn check_floor(&self) -> Result<(), FloorTooLarge> {
-        self.check(&self.floor())
+        let [system, tools, task, newest, reserve] = self.hard_floor();
+        self.check(&[system, tools, task, newest, reserve, self.open_calls()])
     }
 
     /// The same for the parts that cannot even be shortened. The outputs of the newest round can.
     pub fn check_hard_floor(&self) -> Result<(), FloorTooLarge> {
-        let [hard @ .., _open_calls] = self.floor();
-        self.check(&hard)
+        self.check(&self.hard_floor())
     }
 
     fn check(&self, parts: &[(&'static str, u64)]) -> Result<(), FloorTooLarge> {
@@ -33,25 +33,13 @@ impl ConversationState<'_> {
         }
     }
 
-    /// The parts of the floor, in words, with their tokens. The open round comes last.
-    fn floor(&self) -> [(&'static str, u64); 6] {
+    /// The parts of the floor that cannot be shortened, in words, with their tokens.
+    fn hard_floor(&self) -> [(&'static str, u64); 5] {
         let (slots, call) = (self.slots, self.call);
-        let must = MustStay::of(self, slots);
-        let tokens = |at: &usize| {
-            let measure = self.measure_of_slot(*at);
-            measure.map_or(0, |measure| call.weigh(&measure))
-        };
-        // Without calls and without an observation, nothing is open: the model has answered.
-        let is_answer = |at: &usize| {
-            let message = slots.get(*at).map(|slot| &slot.message);
-            message.is_some_and(|message| message.role == Role::Assistant && !message.has_calls())
-        };
-        let is_question = |at: &usize| Some(*at) == must.question;
-        let newest = must.newest_round(slots);
-        let open = newest.difference(&must.task);
+        let question = must_stay::question(slots);
         // In a conversation of one turn the task is also the newest message. It must count once.
-        let task = must.task.iter().filter(|at| !is_question(at));
-        let open = open.filter(|at| !is_question(at) && !is_answer(at));
+        let task = must_stay::task(slots, self.log.opening());
+        let task = task.filter(|at| Some(*at) != question);
         [
             (
                 "the system messages",
@@ -60,12 +48,34 @@ impl ConversationState<'_> {
             ("the tool definitions", call.tools),
             (
                 "the task, which the user gave before the first answer,",
-                task.map(tokens).sum(),
+                task.map(|at| self.slot_tokens(at)).sum(),
             ),
-            ("the newest turn", must.question.as_ref().map_or(0, tokens)),
+            (
+                "the newest turn",
+                question.map_or(0, |at| self.slot_tokens(at)),
+            ),
             ("the answer's reserve", call.least_answer()),
-            ("the open calls", open.map(tokens).sum()),
         ]
+    }
+
+    /// The newest round as far as the model has not answered it.
+    fn open_calls(&self) -> (&'static str, u64) {
+        let slots = self.slots;
+        let must = MustStay::of(self, slots);
+        // Without calls and without an observation, nothing is open: the model has answered.
+        let is_answer = |at: &usize| {
+            let message = slots.get(*at).map(|slot| &slot.message);
+            message.is_some_and(|message| message.role == Role::Assistant && !message.has_calls())
+        };
+        let newest = must.newest_round(slots);
+        let open = newest.difference(&must.task);
+        let open = open.filter(|at| Some(**at) != must.question && !is_answer(at));
+        ("the open calls", open.map(|at| self.slot_tokens(*at)).sum())
+    }
+
+    fn slot_tokens(&self, at: usize) -> u64 {
+        let measure = self.measure_of_slot(at);
+        measure.map_or(0, |measure| self.call.weigh(&measure))
     }
 }
 
@@ -90,19 +100,18 @@ mod tests {
             Message::output("c", "text"),
         ];
         let mut projection = Projection::new(NormaliseOptions::default());
-        for message in messages.clone() {
-            projection.admit(message);
-        }
+        let _: [usize; 6] = messages.clone().map(|message| projection.admit(message));
         projection.window().unwrap();
         let call = CallConditions {
             max_output: Some(100),
             ..CallConditions::new(&Measure::tokens)
         };
         let policy = Policy::default();
-        let floor = ConversationState::new(&projection, &policy, &call).floor();
+        let conversation = ConversationState::new(&projection, &policy, &call);
         let [system, task, _, newest, calls, output] =
             messages.map(|message| call.weigh(&Measure::of(&message)));
-        let floor = floor.map(|(_, tokens)| tokens);
-        assert_eq!(floor, [system, 0, task, newest, 100, calls + output]);
+        let hard = conversation.hard_floor().map(|(_, tokens)| tokens);
+        assert_eq!(hard, [system, 0, task, newest, 100]);
+        assert_eq!(conversation.open_calls().1, calls + output);
     }
 }
