@@ -164,7 +164,13 @@ impl Journal {
 
     /// The newest plan in force that compacts.
     pub fn newest_compaction(&self) -> Option<&Plan> {
-        self.plan(*self.compactions.last()?)
+        self.newest_compactions().next()
+    }
+
+    /// The plans in force that compact, the newest first.
+    pub fn newest_compactions(&self) -> impl Iterator<Item = &Plan> {
+        let newest_first = self.compactions.iter().rev();
+        newest_first.filter_map(|at| self.plan(*at))
     }
 
     /// The number of compactions in a row that freed too little, and the length of the log at the

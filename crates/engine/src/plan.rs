@@ -198,6 +198,14 @@ impl Plan {
         self.edits.iter().any(hides)
     }
 
+    /// The messages that it inserts.
+    pub fn inserted(&self) -> impl Iterator<Item = &Message> {
+        self.edits.iter().filter_map(|edit| match edit {
+            Edit::Insert { message, .. } => Some(message.as_ref()),
+            _ => None,
+        })
+    }
+
     /// True if it shows or inserts a ref that the model can ask for.
     pub fn shows_a_ref(&self) -> bool {
         let names = |text: &str| self.refs.iter().any(|stored| text.contains(stored.id()));
