@@ -101,8 +101,9 @@ impl Proxied {
     /// Sends it some times, so that what is done behind an answer would have been done.
     pub(crate) async fn send_some_times(&self) -> Arc<ReceivedRequest> {
         for _ in 0..4 {
-            self.send().await;
+            // The proxy learns from an answer shortly after its last byte.
             tokio::time::sleep(Duration::from_millis(50)).await;
+            self.send().await;
         }
         self.send().await
     }
