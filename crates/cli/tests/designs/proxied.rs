@@ -83,13 +83,14 @@ impl Proxied {
     ) -> Arc<ReceivedRequest> {
         let until = Instant::now() + PATIENCE / 4;
         loop {
+            // The proxy learns from an answer shortly after its last byte.
+            tokio::time::sleep(Duration::from_millis(50)).await;
             let seen = self.send().await;
             if holds(&seen) {
                 return seen;
             }
             let shown = lines(&seen);
             assert!(Instant::now() < until, "{}: {shown:#?}", self.dialect);
-            tokio::time::sleep(Duration::from_millis(30)).await;
         }
     }
 
@@ -101,7 +102,6 @@ impl Proxied {
     /// Sends it some times, so that what is done behind an answer would have been done.
     pub(crate) async fn send_some_times(&self) -> Arc<ReceivedRequest> {
         for _ in 0..4 {
-            // The proxy learns from an answer shortly after its last byte.
             tokio::time::sleep(Duration::from_millis(50)).await;
             self.send().await;
         }
