@@ -267,7 +267,7 @@ fn swapped_link_does_not_leave_the_workspace() {
     };
     let replies = (0..replies).map(|_| reads()).collect();
     let (seen, swaps) = while_swapping(&place, || outputs_of(&place, replies, &["--allow-writes"]));
-    assert!(swaps > 10_000, "only {swaps}");
+    assert!(swaps > 1_000, "only {swaps}");
     assert!(seen.iter().any(|text| text == "harmless\n"));
     let leaked = seen.iter().filter(|text| text.contains("OUTSIDE")).count();
     assert_eq!(leaked, 0, "of {} outputs, {swaps} swaps", seen.len());
