@@ -98,7 +98,7 @@ pub struct TlsFiles {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AuditSettings {
-    /// A file that gets one JSON line per request and per order; no log if unset.
+    /// A file that gets one JSON line per request; no log if unset.
     pub file: Option<PathBuf>,
 }
 

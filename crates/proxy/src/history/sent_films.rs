@@ -28,6 +28,14 @@ impl SentFilms {
         (*known == version).then(|| answer.clone())
     }
 
+    /// Forgets all answers, because some of their text was erased.
+    pub(crate) fn clear(&self) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
+    }
+
     pub(crate) fn keep(&self, id: &str, version: FilmVersion, answer: Bytes) {
         let mut sent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         sent.insert(id.to_owned(), (version, answer));

@@ -70,7 +70,7 @@ impl StoreKeeper {
         }
         opened.client_sessions.evict_idle(IDLE);
         // If the store fails, the next check asks again.
-        self.forget_erased(&opened).unwrap_or(());
+        self.forget_erased(shared, &opened).unwrap_or(());
         self.lease(&opened);
         // The first check after a start is due at once, so a proxy that restarts daily removes
         // sessions too.
@@ -84,11 +84,17 @@ impl StoreKeeper {
 
     /// Drops what was removed from the store from memory: erased text must not stay in processes
     /// that get no further request of its session.
-    fn forget_erased(&mut self, opened: &OpenedStore) -> trimtab_store::Result<()> {
+    fn forget_erased(
+        &mut self,
+        shared: &SharedState,
+        opened: &OpenedStore,
+    ) -> trimtab_store::Result<()> {
         let removals = opened.store.status()?.removals;
         if self.removals == Some(removals) {
             return Ok(());
         }
+        // Pages can show sessions that are in no client session.
+        shared.sent_films.clear();
         let sessions = opened.client_sessions.sessions();
         let (_, positions) = opened.store.positions(&sessions)?;
         let gone = sessions.into_iter().zip(positions);

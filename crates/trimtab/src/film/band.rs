@@ -140,15 +140,3 @@ const PLACEHOLDER_BYTES: usize = 512;
 fn is_trimmed(message: &Message) -> bool {
     message.outputs().any(|output| output.trimmed) || message.meta.stored.is_some()
 }
-
-/// The server of a tool, by the usual form of names: `mcp__SERVER__TOOL`.
-///
-/// ```
-/// # use trimtab::film::server_of;
-/// assert_eq!(server_of("mcp__github__list_issues"), Some("github"));
-/// assert_eq!(server_of("read_file"), None);
-/// ```
-pub fn server_of(tool: &str) -> Option<&str> {
-    let (server, _) = tool.strip_prefix("mcp__")?.split_once("__")?;
-    Some(server).filter(|server| !server.is_empty())
-}

@@ -11,7 +11,7 @@ mod scenes;
 
 use serde::Serialize;
 
-pub use band::{FilmBand, FilmRegion, MessageState, band_of, message_state, server_of};
+pub use band::{FilmBand, FilmRegion, MessageState, band_of, message_state};
 pub use log_film::film_of;
 pub use replayed::replayed_film;
 use scenes::FilmBuilder;
